@@ -1,0 +1,109 @@
+"""What a query is: a spec that makes two small state objects, one for panes and one for windows.
+
+Every pattern runs every query through the same two stages, so that all of them give the same answer:
+
+    items ──► PaneState ──► partials ──► WindowState ──► results
+              (PLQ, map)    rows with     (WLQ, reduce)   rows with
+                            pane, code                    window, code
+
+A *partial* is what is left of the items of one pane and one key: a table with the columns `pane` and
+`code` (both int64) and whatever the query wants to hand on. A sum has one row per pane and key, a
+skyline one row per surviving item; a query that cannot be decomposed hands on the items themselves.
+The sequential pattern fuses both stages in one node, `PaneFarm` puts them into different nodes,
+`WinMapReduce` runs both in the map workers and the second one again, over window ids, in the reducer.
+
+Keys are dense integer codes here (0, 1, 2, ... in order of first appearance; 0 when there is no key).
+Panes and windows are counted from 0 on the grid of the node (`patterns.window.Grid`). No state object
+knows a clock, a channel or an actor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from runtime.message import Columns
+
+#: A frontier beyond every pane: the stream has ended, everything that is left fires.
+END_OF_PANES = 2**62
+
+#: All panes below it are complete: one number for all keys (time windows), or one per key code
+#: (count windows; a code beyond the array's end has frontier 0).
+Frontier = int | np.ndarray
+
+
+class PaneState(Protocol):
+    """Collects items into panes; items may come in any order, panes close in order."""
+
+    def add(self, codes: np.ndarray, panes: np.ndarray, columns: Columns) -> None:
+        """Take in items: `codes` and `panes` are int64, `columns` at least those that the query reads.
+
+        The arrays may be views of memory that is reused after the call: copy what is kept.
+        """
+
+    def close(self, before: Frontier) -> Columns:
+        """The partials of all panes below `before`, sorted by pane, then code; they are purged here."""
+
+
+class WindowState(Protocol):
+    """Turns partials into the results of windows, firing each window once, in order."""
+
+    def advance(self, partials: Columns, before: Frontier) -> Columns:
+        """Take in `partials` and fire every window whose panes all lie below `before`.
+
+        `partials` are sorted by pane (then code); per key no pane is older than one seen before. With
+        `before` = END_OF_PANES every window that holds an item fires. Returns rows sorted by window,
+        then code, with the columns `window` and `code` (int64) and the query's own; windows without
+        items do not appear. What no later window needs is purged. `partials` may be views: copy what
+        is kept.
+        """
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory held, for the statistics."""
+
+
+@runtime_checkable
+class Query(Protocol):
+    """A frozen, picklable spec of what is asked of every window."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The input columns that the query reads, each once."""
+
+    @property
+    def decomposable(self) -> bool:
+        """Whether partials of panes (or of any partition of a window) suffice for the window's result."""
+
+    @property
+    def selects(self) -> bool:
+        """True: results are items of the window, given by the column `row`; the whole item is reported.
+
+        False: results are values, given by the columns named in `outputs`.
+        """
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the value columns of a result (empty where `selects`)."""
+
+    def check(self, dtypes: Mapping[str, np.dtype]) -> None:
+        """Raise SpecError if a column is missing or of a type that the query cannot read."""
+
+    def pane_state(self) -> PaneState:
+        """A fresh state for the first stage. Where `selects`, the items come with a column `row` (int64)."""
+
+    def window_state(self, panes_per_window: int, panes_per_slide: int, *,
+                     final: bool = True, split: bool = False) -> WindowState:
+        """A fresh state for the second stage: window k holds panes `k*slide ... k*slide + window - 1`.
+
+        `final=False`: the results are partials again (column `window` in the place of `pane`), to be
+        merged by a later stage. `split=True`: several partials of one pane and key may come in one
+        call, made from disjoint parts of its items, and are merged here.
+        """
+
+
+def empty_columns(names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Columns without rows: what a state returns when nothing closed or fired."""
+    return {name: np.empty(0, np.int64) for name in names}
