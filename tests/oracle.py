@@ -60,7 +60,7 @@ def count_windows(items: Sequence[Item], length: int, slide: int) -> Windows:
 
 
 def slide_by_tuple_windows(items: Sequence[Item], length: int, slide: int) -> Windows:
-    """Window i is triggered by item number `(i+1)*slide` of its key, t: items so far with `ts >= t.ts - length`.
+    """Window i is triggered by item number `(i+1)*slide` of its key, t: items so far from `t.ts - length` on.
 
     The extent is `[t.ts - length, t.ts + 1)`; an item that came before t with a greater `ts` is held too.
     """
@@ -283,7 +283,7 @@ def skyline_updates(times: Sequence[int], points: Sequence[Point], length: int) 
 
 
 def net_updates(updates: Iterable[Update]) -> set[Update]:
-    """The updates without those that cancel out within one instant, as a set: compare two methods with it."""
+    """The updates without those that cancel out within one instant, as a set: to compare two methods."""
     balance: dict[tuple[int, int], int] = {}
     for instant, action, index in updates:
         balance[instant, index] = balance.get((instant, index), 0) + (1 if action == "+" else -1)
