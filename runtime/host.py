@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import random
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -25,11 +26,7 @@ from runtime import statistics as st
 from runtime.channel.contract import Receiver, Sender
 from runtime.errors import ClosedError, NodeError, WindowfarmError
 from runtime.message import Batch, Message, Punctuation
-from runtime.node import Emit, Node
-
-#: Name of the two places of the graph that the driver fills.
-SOURCE, SINK = "source", "sink"
-
+from runtime.node import SOURCE, Emit, Node
 
 @dataclass
 class Outlet:
@@ -62,6 +59,7 @@ class Cell:
     words: np.ndarray
     outlets: list[Outlet] = field(default_factory=list)
     open_inputs: int = 0
+    feedback_ports: frozenset[int] = frozenset()
     ended: bool = False
     finished: bool = False
 
@@ -97,36 +95,38 @@ class Host:
 
     @property
     def finished(self) -> bool:
-        return all(cell.finished for cell in self._cells)
+        return not self._queue and all(cell.finished for cell in self._cells) and not self._blocked
 
     # -- one step -------------------------------------------------------------------------------
 
     def step(self) -> bool:
         """Do one thing that can be done now; False if there is nothing."""
-        if self._random is not None:
-            return self._random_step()
         if self._flush():
             return True
         if self._blocked:
             return self._receive(feedback_only=True)
-        if self._queue:
-            self._deliver(0)
+        if self._random is not None and self._random.random() < 0.3 and self._pull():
             return True
+        place = self._deliverable()
+        if place is not None:
+            self._deliver(place)
+            return True
+        if self._queue:  # what is queued waits for feedback
+            return self._receive(feedback_only=True)
         self._release()
         return self._receive(feedback_only=False) or self._pull()
 
-    def _random_step(self) -> bool:
-        """The inline schedule: any queued edge may go next, or the source; same seed, same run."""
-        assert self._random is not None
-        if self._queue and (self._random.random() < 0.7 or not self._pull()):
-            first_of_edge: dict[tuple[str, int], int] = {}
-            for place, (cell, port, _) in enumerate(self._queue):
-                if cell.node.accepts or _is_feedback(cell, port):
-                    first_of_edge.setdefault((cell.name, port), place)
-            if first_of_edge:
-                self._deliver(self._random.choice(list(first_of_edge.values())))
-                return True
-        return bool(self._queue) or self._pull()
+    def _deliverable(self) -> int | None:
+        """The place in the local queue to go on with: the oldest, or (inline) that of a random edge."""
+        first_of_edge: dict[tuple[str, int], int] = {}
+        for place, (cell, port, _) in enumerate(self._queue):
+            if cell.node.accepts or port in cell.feedback_ports:
+                if self._random is None:
+                    return place
+                first_of_edge.setdefault((cell.name, port), place)
+        if not first_of_edge or self._random is None:
+            return None
+        return self._random.choice(list(first_of_edge.values()))
 
     def _pull(self) -> bool:
         cell = self._source_cell
@@ -209,7 +209,6 @@ class Host:
         except WindowfarmError:
             raise
         except Exception as error:
-            import traceback
             raise NodeError(cell.name, f"failed: {type(error).__name__}: {error}", traceback.format_exc()) from error
         words[st.WORD["busy_ns"]] += time.perf_counter_ns() - begin
         words[st.WORD["beat"]] += 1
@@ -306,6 +305,3 @@ class Host:
             blocked |= full is not None
         return blocked
 
-
-def _is_feedback(cell: Cell, port: int) -> bool:
-    return getattr(cell, "feedback_ports", ()) and port in getattr(cell, "feedback_ports", ())

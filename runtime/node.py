@@ -8,10 +8,13 @@ Ports are numbers: the n-th edge that the graph declares into (or out of) the no
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from runtime.message import Message
+
+#: Names of the two places of every graph that the driver fills.
+SOURCE, SINK = "source", "sink"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +60,14 @@ class Node:
 
     def restore(self, state: bytes) -> None:
         self.__dict__.update(pickle.loads(state))
+
+
+class Sink(Node):
+    """The end of the graph: hands every message to `take`."""
+
+    def __init__(self, take: Callable[[Message], None]) -> None:
+        self._take = take
+
+    def process(self, message: Message, port: int) -> Iterable[Emit]:
+        self._take(message)
+        return ()
