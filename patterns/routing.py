@@ -1,0 +1,116 @@
+"""Which worker gets which item: one small rule each, without state beyond a turn counter.
+
+A rule takes a batch and yields (batch, ports); ports None means all of them. Never the built-in
+`hash()`: it differs from process to process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from patterns.engine import AT, codes_of, with_rows
+from patterns.window import Grid
+from runtime.message import Batch
+
+Routed = Iterable[tuple[Batch, Sequence[int] | None]]
+
+
+class Routing(Protocol):
+    def route(self, batch: Batch) -> Routed:
+        """`batch` in parts, each with the ports it goes to."""
+
+
+@dataclass(frozen=True)
+class ToAll:
+    """Everything to every worker."""
+
+    def route(self, batch: Batch) -> Routed:
+        yield batch, None
+
+
+@dataclass(frozen=True)
+class ByKey:
+    """Each key to one worker: code modulo degree, so that few keys are spread evenly."""
+
+    degree: int
+
+    def route(self, batch: Batch) -> Routed:
+        owners = codes_of(batch) % self.degree
+        batch = with_rows(batch)
+        for worker in range(self.degree):
+            mine = owners == worker
+            if mine.any():
+                yield batch.select(mine), (worker,)
+
+
+@dataclass(frozen=True)
+class ByWindow:
+    """Each item to the workers whose windows hold it; window i of a key belongs to worker (code + i) mod degree."""
+
+    grid: Grid
+    degree: int
+
+    def route(self, batch: Batch) -> Routed:
+        at = batch.columns[AT]
+        if not len(at):
+            return
+        first, last = self.grid.first_window(at), self.grid.last_window(at)
+        if self.grid.length >= self.grid.slide * self.degree and int(first.min()) > 0:
+            yield batch, None  # every item lies in at least `degree` windows in a row
+            return
+        held = last - first
+        batch, codes = with_rows(batch), codes_of(batch)
+        for worker in range(self.degree):
+            mine = (worker - codes - first) % self.degree <= held
+            if mine.all():
+                yield batch, (worker,)
+            elif mine.any():
+                yield batch.select(mine), (worker,)
+
+
+@dataclass(frozen=True)
+class ByPane:
+    """Each pane to one worker, in turn."""
+
+    grid: Grid
+    degree: int
+
+    def route(self, batch: Batch) -> Routed:
+        panes = self.grid.pane_of(batch.columns[AT])
+        inside = self.grid.inside(panes)
+        owners = (panes + codes_of(batch)) % self.degree
+        batch = with_rows(batch)
+        for worker in range(self.degree):
+            mine = (owners == worker) & inside
+            if mine.any():
+                yield batch.select(mine), (worker,)
+
+
+@dataclass
+class InTurn:
+    """Items to workers in circular order, whatever their key and time."""
+
+    degree: int
+    turn: int = 0
+
+    def route(self, batch: Batch) -> Routed:
+        batch = with_rows(batch)
+        for worker in range(self.degree):
+            part = batch.select(slice((worker - self.turn) % self.degree, None, self.degree))
+            if len(part):
+                yield part, (worker,)
+        self.turn = (self.turn + len(batch)) % self.degree
+
+
+def stable_hash(codes: np.ndarray) -> np.ndarray:
+    """A well-mixed 63-bit number for each integer, the same in every process and run (splitmix64)."""
+    with np.errstate(over="ignore"):
+        mixed = codes.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        mixed ^= mixed >> np.uint64(31)
+    return (mixed >> np.uint64(1)).astype(np.int64)
