@@ -247,8 +247,12 @@ def top_k(points: Sequence[Point], k: int, score: Callable[[Point], float] | Seq
     `score` is a function of a point, or weights of its dimensions. The greatest score is the best one
     unless `largest` is false.
     """
-    scores = [score(point) if callable(score) else
-              math.fsum(weight * value for weight, value in zip(score, point, strict=True)) for point in points]
+    def rate(point: Point) -> float:
+        if callable(score):
+            return score(point)
+        return math.fsum(weight * value for weight, value in zip(score, point, strict=True))
+
+    scores = [rate(point) for point in points]
     sign = -1 if largest else 1
     return sorted(range(len(points)), key=lambda index: (sign * scores[index], index))[:k]
 
