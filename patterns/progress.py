@@ -47,6 +47,16 @@ class ProgressTracker:
         self.stamp_ns = max(self.stamp_ns, message.stamp_ns)
         return True
 
+    def common(self, message: Message) -> Message:
+        """What to tell the next stage after `message`: the progress of all inputs, not of the one that spoke."""
+        if isinstance(message, Punctuation):
+            return Punctuation(min(self._watermarks), self.stamp_ns)
+        assert isinstance(message, Batch)
+        codes = message.columns["code"]
+        counts = by_code(self.value, codes)
+        assert isinstance(counts, np.ndarray)
+        return counts_message(codes, counts, self.stamp_ns)
+
     @property
     def value(self) -> Progress:
         if not self._counted:

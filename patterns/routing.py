@@ -49,10 +49,14 @@ class ByKey:
 
 @dataclass(frozen=True)
 class ByWindow:
-    """Each item to the workers whose windows hold it; window i of a key belongs to worker (code + i) mod degree."""
+    """Each item to the workers whose windows hold it; window i of a key belongs to worker (code + i) mod degree.
+
+    Without `keyed` the key has no part in it: window i of every key belongs to worker i mod degree.
+    """
 
     grid: Grid
     degree: int
+    keyed: bool = True
 
     def route(self, batch: Batch) -> Routed:
         at = batch.columns[AT]
@@ -63,9 +67,9 @@ class ByWindow:
             yield batch, None  # every item lies in at least `degree` windows in a row
             return
         held = last - first
-        batch, codes = with_rows(batch), codes_of(batch)
+        batch, shift = with_rows(batch), first + codes_of(batch) if self.keyed else first
         for worker in range(self.degree):
-            mine = (worker - codes - first) % self.degree <= held
+            mine = (worker - shift) % self.degree <= held
             if mine.all():
                 yield batch, (worker,)
             elif mine.any():

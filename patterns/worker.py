@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from patterns.engine import CODE, Engine, add_items, codes_of, pane_frontier, with_rows
+from patterns.engine import Engine, add_items, codes_of, pane_frontier, with_rows
 from patterns.progress import Progress, ProgressTracker, by_code, is_progress
 from patterns.query import Frontier, Query
 from patterns.window import Grid
@@ -36,14 +36,10 @@ class ProgressingNode(Node):
             return ()
         if not self._progress.update(message, port):
             return ()
-        return [*self._closed(self._progress.value), *self.announce(message)]
+        return [*self._closed(self._progress.value), Emit(self._progress.common(message))]
 
     def end(self) -> Iterable[Emit]:
         return self._closed(END_OF_TIME)
-
-    def announce(self, message: Message) -> Iterable[Emit]:
-        """What to tell the next stage about the new progress: by default just that."""
-        return (Emit(message),)
 
     def add(self, batch: Batch) -> None:
         raise NotImplementedError
@@ -81,7 +77,7 @@ class WindowWorker(ProgressingNode):
     """
 
     def __init__(self, query: Query, grid: Grid, counted: bool, *, replica: int = 0, degree: int = 1,
-                 keyed: bool = False, final: bool = True, context: object = None) -> None:
+                 keyed: bool = False, final: bool = True) -> None:
         super().__init__(1, counted)
         residues = range(degree if keyed else 1)
         self._final = final
@@ -193,6 +189,3 @@ def in_order(parts: Sequence[Columns], by: tuple[str, str]) -> Columns:
     whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     order = np.lexsort((whole[by[1]], whole[by[0]]))
     return {name: column[order] for name, column in whole.items()}
-
-
-__all__ = ["CODE", "STAMP", "MergeWorker", "PaneWorker", "ProgressingNode", "WindowWorker", "in_order"]

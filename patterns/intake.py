@@ -1,0 +1,224 @@
+"""The intake: where a source's rows become the runtime's items. The first emitter of every run.
+
+Here, and only here, rows are checked, keys become codes, lateness is decided and arrival positions are
+counted; so none of it can depend on how many workers come behind. What goes on is one batch of plain
+columns and the progress it makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from patterns.admission import Admission
+from patterns.engine import AT, CODE, TS
+from patterns.progress import counts_message, grown
+from patterns.source import TimeColumn
+from patterns.window import CountWindow, Window
+from runtime.errors import BadInputError, SpecError
+from runtime.message import Batch, Message, Punctuation
+
+
+@dataclass(frozen=True)
+class IntakeSpec:
+    """What the intake reads of each row and what it hands on."""
+
+    time: TimeColumn
+    key: str | None
+    columns: tuple[str, ...]
+    window: Window
+    rows: bool
+    times: bool
+    on_bad_row: str = "fail"
+
+    def __post_init__(self) -> None:
+        if self.on_bad_row not in ("fail", "drop"):
+            raise SpecError(f"`on_bad_row` must be fail or drop, got {self.on_bad_row!r}")
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """Every column that must be there, each once."""
+        names = [self.time.name, *([self.key] if self.key else []), *self.columns]
+        return tuple(dict.fromkeys(names))
+
+
+@dataclass
+class Taken:
+    """What came of one record batch: messages for the graph, and the rows that were kept and refused."""
+
+    messages: list[Message]
+    kept: pa.RecordBatch
+    times: np.ndarray
+    codes: np.ndarray
+    positions: np.ndarray | None = None
+
+
+@dataclass
+class Intake:
+    """Turns record batches into messages; a plain state object."""
+
+    spec: IntakeSpec
+    admission: Admission
+    keys: list[object] = field(default_factory=list)
+    items: int = 0
+    late: int = 0
+    bad: int = 0
+    late_rows: list[pa.RecordBatch] = field(default_factory=list)
+    bad_rows: list[pa.RecordBatch] = field(default_factory=list)
+    extents: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=list)
+    _code_of: dict[object, int] = field(default_factory=dict)
+    _counts: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    _last_times: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    _row: int = 0
+    _seen: int = 0
+
+    def take(self, batch: pa.RecordBatch, stamp_ns: int) -> Taken:
+        """Check, admit, code and count the rows of `batch`, which entered at `stamp_ns`."""
+        batch = self._without_bad_rows(batch)
+        times = self.spec.time.microseconds(batch.column(self.spec.time.name))
+        self.items += batch.num_rows
+        in_time = self.admission.admit(times)
+        if in_time is not None:
+            self.late += int(np.count_nonzero(~in_time))
+            self.late_rows.append(batch.filter(pa.array(~in_time)))
+            batch, times = batch.filter(pa.array(in_time)), times[in_time]
+        codes = self._codes(batch)
+        columns: dict[str, np.ndarray] = {name: _numbers(batch.column(name)) for name in self.spec.columns}
+        if self.spec.key is not None:
+            columns[CODE] = codes
+        taken = Taken([], batch, times, codes)
+        if isinstance(self.spec.window, CountWindow):
+            taken.positions = columns[AT] = self._positions(codes)
+            self._note_extents(codes, taken.positions, times)
+            progress: Message = self._counts_after(codes, stamp_ns)
+        else:
+            columns[AT] = times
+            progress = Punctuation(self.admission.watermark, stamp_ns)
+        if self.spec.times:
+            columns[TS] = times
+        if batch.num_rows:
+            taken.messages.append(Batch(columns, stamp_ns, self._row if self.spec.rows else -1))
+        taken.messages.append(progress)
+        self._row += batch.num_rows
+        return taken
+
+    # -- rows -----------------------------------------------------------------------------------
+
+    def _without_bad_rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        first, self._seen = self._seen, self._seen + batch.num_rows
+        bad = bad_rows(batch, self.spec)
+        if bad is None:
+            return batch
+        if self.spec.on_bad_row == "fail":
+            row = int(np.argmax(bad))
+            raise BadInputError(describe_bad_row(batch, self.spec, row, first + row))
+        self.bad += int(np.count_nonzero(bad))
+        self.bad_rows.append(batch.filter(pa.array(bad)))
+        return batch.filter(pa.array(~bad))
+
+    def _codes(self, batch: pa.RecordBatch) -> np.ndarray:
+        if self.spec.key is None:
+            return np.zeros(batch.num_rows, np.int64)
+        column = batch.column(self.spec.key)
+        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        code_of = self._code_of
+        translate = np.empty(len(encoded.dictionary), np.int64)
+        for place, value in enumerate(encoded.dictionary.to_pylist()):
+            code = code_of.get(value)
+            if code is None:
+                code = code_of[value] = len(code_of)
+                self.keys.append(value)
+            translate[place] = code
+        return translate[encoded.indices.to_numpy(zero_copy_only=False)] if batch.num_rows else np.empty(0, np.int64)
+
+    # -- arrival positions (count windows) ------------------------------------------------------
+
+    def _positions(self, codes: np.ndarray) -> np.ndarray:
+        """Each item's number among the items of its key, from 0, in arrival order."""
+        self._counts = grown(self._counts, len(self.keys) or 1)
+        if self.spec.key is None:
+            positions = np.arange(self._counts[0], self._counts[0] + len(codes), dtype=np.int64)
+            self._counts[0] += len(codes)
+            return positions
+        order = np.argsort(codes, kind="stable")
+        grouped = codes[order]
+        starts = np.flatnonzero(np.r_[True, grouped[1:] != grouped[:-1]]) if len(codes) else np.empty(0, np.int64)
+        sizes = np.diff(np.r_[starts, len(codes)])
+        within = np.arange(len(codes), dtype=np.int64) - np.repeat(starts, sizes)
+        positions = np.empty(len(codes), np.int64)
+        positions[order] = within + self._counts[grouped]
+        self._counts[grouped[starts]] += sizes
+        return positions
+
+    def _counts_after(self, codes: np.ndarray, stamp_ns: int) -> Message:
+        present = np.unique(codes)
+        return counts_message(present, self._counts[present], stamp_ns)
+
+    def note_open_extents(self) -> None:
+        """The stream has ended: windows that are still open end with the last item of their key."""
+        grid = self.spec.window.grid()
+        for code in range(len(self._counts)):
+            count = int(self._counts[code])
+            first_open = max((count - grid.length) // grid.slide + 1, 0)
+            windows = np.arange(first_open, -(-count // grid.slide), dtype=np.int64)
+            size = len(windows)
+            self.extents.append((np.full(size, code), windows, np.full(size, self._last_times[code]),
+                                 np.ones(size, np.int8)))
+
+    def _note_extents(self, codes: np.ndarray, positions: np.ndarray, times: np.ndarray) -> None:
+        """Remember the times at which count windows begin and end: (code, window, time, is_end)."""
+        grid = self.spec.window.grid()
+        self._last_times = grown(self._last_times, len(self._counts))
+        self._last_times[codes] = times  # the last one of each key stays
+        for is_end, shift in ((0, 0), (1, grid.length - 1)):
+            at = (positions >= shift) & ((positions - shift) % grid.slide == 0)
+            if at.any():
+                windows = (positions[at] - shift) // grid.slide
+                self.extents.append((codes[at], windows, times[at], np.full(len(windows), is_end, np.int8)))
+
+
+def bad_rows(batch: pa.RecordBatch, spec: IntakeSpec) -> np.ndarray | None:
+    """Which rows hold a null, NaN or infinity in a column that is read; None if no row does."""
+    bad: np.ndarray | None = None
+    for name in spec.read:
+        column = batch.column(name)
+        wrong: np.ndarray | None = None
+        if column.null_count:
+            wrong = column.is_null().to_numpy(zero_copy_only=False)
+        if pa.types.is_floating(column.type) and name != spec.key:
+            finite = np.isfinite(column.fill_null(0.0).to_numpy(zero_copy_only=False))
+            if not finite.all():
+                wrong = ~finite if wrong is None else wrong | ~finite
+        if wrong is not None:
+            bad = wrong if bad is None else bad | wrong
+    return bad
+
+
+def describe_bad_row(batch: pa.RecordBatch, spec: IntakeSpec, row: int, number: int) -> str:
+    """Which column of row `number` of the stream is bad, and what to do about it."""
+    for name in spec.read:
+        value = batch.column(name)[row].as_py()
+        if value is None or (isinstance(value, float) and not np.isfinite(value)):
+            shown = "null" if value is None else repr(value)
+            return (f"column `{name}` must hold a value in every row, got {shown} in row {number + 1}: "
+                    "mend the data, or use on_bad_row=\"drop\" (--on-bad-row drop) to leave such rows out")
+    return f"row {number + 1} cannot be read"
+
+
+def _numbers(column: pa.Array) -> np.ndarray:
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64())
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def check_columns(schema: Mapping[str, object], wanted: Sequence[str]) -> None:
+    """Raise SpecError for the first of `wanted` that `schema` lacks."""
+    import difflib
+    for name in wanted:
+        if name not in schema:
+            close = difflib.get_close_matches(name, list(schema), 1)
+            hint = f" (did you mean `{close[0]}`?)" if close else ""
+            raise SpecError(f"column `{name}` must be in the data, got {', '.join(schema) or 'no columns'}{hint}")

@@ -1,0 +1,199 @@
+"""Results on their way out: from window ids and row numbers to a table that a user can read."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from patterns.intake import Intake, Taken
+from patterns.progress import Progress, ProgressTracker, by_code, is_progress
+from patterns.query import Query
+from patterns.window import CountWindow, Grid, Window
+from patterns.worker import STAMP
+from runtime.message import Batch, Message
+
+_OWN = ("window", "code", "row", STAMP)
+
+
+class Payload:
+    """The rows that open windows may still report, by row number.
+
+    Workers see only the columns that the query reads; the whole rows stay here, and are dropped once
+    no window that is still open can hold them.
+    """
+
+    def __init__(self, grid: Grid, counted: bool) -> None:
+        self._grid, self._counted = grid, counted
+        self._parts: deque[tuple[int, pa.RecordBatch, np.ndarray, np.ndarray]] = deque()
+        self._next = 0
+
+    def keep(self, taken: Taken) -> None:
+        rows = taken.kept.num_rows
+        if not rows:
+            return
+        if taken.positions is not None:
+            codes, last = _last_position(taken.codes, taken.positions)
+        else:
+            codes, last = np.zeros(1, np.int64), np.array([taken.times.max()])
+        self._parts.append((self._next, taken.kept, codes, last))
+        self._next += rows
+
+    def take(self, rows: np.ndarray) -> pa.Table:
+        """The rows with these numbers, in this order."""
+        order = np.argsort(rows, kind="stable")
+        ascending = rows[order]
+        pieces = []
+        for first, batch, _, _ in self._parts:
+            lo, hi = np.searchsorted(ascending, (first, first + batch.num_rows))
+            if hi > lo:
+                pieces.append(batch.take(pa.array(ascending[lo:hi] - first)))
+        back = np.empty(len(rows), np.int64)
+        back[order] = np.arange(len(rows))
+        return pa.Table.from_batches(pieces).take(pa.array(back))
+
+    def purge(self, progress: Progress) -> None:
+        """Drop the oldest rows as far as every window that holds them has been reported."""
+        while self._parts:
+            _, _, codes, last = self._parts[0]
+            reached = by_code(progress, codes)
+            first_open = np.maximum((reached - self._grid.origin - self._grid.length) // self._grid.slide + 1, 0)
+            if not np.all(last < self._grid.origin + first_open * self._grid.slide):
+                return
+            self._parts.popleft()
+
+    @property
+    def rows(self) -> int:
+        return sum(batch.num_rows for _, batch, _, _ in self._parts)
+
+
+def _last_position(codes: np.ndarray, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    present, place = np.unique(codes, return_inverse=True)
+    last = np.zeros(len(present), np.int64)
+    np.maximum.at(last, place, positions)
+    return present, last
+
+
+class Results:
+    """The sink: takes result batches, looks up rows while they are there, counts windows and latencies."""
+
+    def __init__(self, query: Query, window: Window, intake: Intake, schema: pa.Schema) -> None:
+        self._query, self._window, self._intake, self._schema = query, window, intake, schema
+        self._counted = isinstance(window, CountWindow)
+        self.payload = Payload(window.grid(), self._counted)
+        self._progress = ProgressTracker(1, self._counted)
+        self._parts: list[tuple[dict[str, np.ndarray], pa.Table | None]] = []
+        self._latencies: list[tuple[np.ndarray, np.ndarray]] = []
+        self.windows = 0
+        self.rows = 0
+
+    def take(self, message: Message, now_ns: int) -> None:
+        """Take one message of the graph's output, which came out at `now_ns`."""
+        if is_progress(message):
+            if self._query.selects and self._progress.update(message, 0):
+                self.payload.purge(self._progress.value)
+            return
+        assert isinstance(message, Batch)
+        columns = {name: np.array(column) for name, column in message.columns.items()}
+        self._parts.append((columns, self.payload.take(columns["row"]) if self._query.selects else None))
+        self.rows += len(message)
+        self._note_latency(columns, now_ns)
+
+    def _note_latency(self, columns: dict[str, np.ndarray], now_ns: int) -> None:
+        windows, codes = columns["window"], columns["code"]
+        begins = np.r_[True, (windows[1:] != windows[:-1]) | (codes[1:] != codes[:-1])]
+        stamps, counts = np.unique(columns.pop(STAMP)[begins], return_counts=True)
+        self.windows += int(counts.sum())
+        self._latencies.append((now_ns - stamps, counts))
+
+    def latency_ms(self) -> dict[str, float | None]:
+        """Median and 99th percentile over windows, from the closing item's arrival to the result."""
+        if not self._latencies:
+            return {"p50": None, "p99": None}
+        values = np.concatenate([values for values, _ in self._latencies])
+        counts = np.concatenate([counts for _, counts in self._latencies])
+        order = np.argsort(values)
+        reached = np.cumsum(counts[order])
+        at = {name: int(np.searchsorted(reached, share * reached[-1])) for name, share in (("p50", .5), ("p99", .99))}
+        return {name: round(float(values[order][place]) / 1e6, 3) for name, place in at.items()}
+
+    # -- the table ------------------------------------------------------------------------------
+
+    def table(self) -> pa.Table:
+        """All results, ordered by key, window, time, arrival."""
+        if not self._parts:
+            return self._assemble(np.empty(0, np.int64), np.empty(0, np.int64), self._empty_rows(), {})
+        columns = {name: np.concatenate([part[name] for part, _ in self._parts]) for name in self._parts[0][0]}
+        rows = pa.concat_tables([rows for _, rows in self._parts if rows is not None]) if self._query.selects else None
+        order = self._order(columns, rows)
+        values = {name: column[order] for name, column in columns.items() if name not in _OWN}
+        return self._assemble(columns["window"][order], columns["code"][order],
+                              rows.take(pa.array(order)) if rows is not None else None, values)
+
+    def _order(self, columns: dict[str, np.ndarray], rows: pa.Table | None) -> np.ndarray:
+        rank = _ranks(self._intake.keys)
+        by = [columns["window"], rank[columns["code"]] if len(rank) else columns["code"]]
+        if rows is not None:
+            # Within a window: event time, then arrival; a query with an order of its own has a rank.
+            inner = [columns["row"], self._intake.spec.time.microseconds(
+                rows.column(self._intake.spec.time.name).combine_chunks())]
+            by = ([columns["rank"]] if "rank" in columns else inner) + by
+        return np.lexsort(by)
+
+    def _empty_rows(self) -> pa.Table | None:
+        return self._schema.empty_table() if self._query.selects else None
+
+    def _assemble(self, windows: np.ndarray, codes: np.ndarray, rows: pa.Table | None,
+                  values: dict[str, np.ndarray]) -> pa.Table:
+        time = self._intake.spec.time
+        kind = self._schema.field(time.name).type
+        starts, ends = self._bounds(windows, codes)
+        extent = {"window_id": pa.array(windows), "window_start": time.from_microseconds(starts, kind),
+                  "window_end": time.from_microseconds(ends, kind)}
+        key = self._intake.spec.key
+        keys = {"key": self._key_column(codes)} if key is not None else {}
+        if rows is None:
+            values = values or {name: np.empty(0) for name in self._query.outputs}
+            return pa.table({**keys, **extent, **{name: pa.array(column) for name, column in values.items()}})
+        inputs = {name: rows.column(name) for name in rows.column_names if not (name == "key" and key == "key")}
+        return pa.table({**extent, **keys, **{name: pa.array(column) for name, column in values.items()}, **inputs})
+
+    def _key_column(self, codes: np.ndarray) -> pa.Array:
+        kind = self._schema.field(self._intake.spec.key).type
+        if pa.types.is_dictionary(kind):
+            kind = kind.value_type
+        return pa.array(self._intake.keys, kind).take(pa.array(codes))
+
+    def _bounds(self, windows: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Start and end of each window in microseconds; count windows: times of the first and the last item."""
+        grid = self._window.grid()
+        if not self._counted:
+            starts = grid.origin + windows * grid.slide
+            return starts, starts + grid.length
+        return (_lookup(self._intake.extents, windows, codes, 0), _lookup(self._intake.extents, windows, codes, 1))
+
+
+def _ranks(keys: Sequence[object]) -> np.ndarray:
+    """The place of each key code in the sorted order of the keys."""
+    if not keys:
+        return np.empty(0, np.int64)
+    place = pc.sort_indices(pa.array(keys)).to_numpy()
+    ranks = np.empty(len(keys), np.int64)
+    ranks[place] = np.arange(len(keys))
+    return ranks
+
+
+def _lookup(extents: Sequence[tuple[np.ndarray, ...]], windows: np.ndarray, codes: np.ndarray, is_end: int) -> np.ndarray:
+    """Event time at which window `windows[i]` of key `codes[i]` begins or ends."""
+    if not len(windows):
+        return np.empty(0, np.int64)
+    known = [np.concatenate([part[place] for part in extents]) for place in range(4)]
+    chosen = known[3] == is_end
+    code, window, time = (column[chosen] for column in known[:3])
+    span = max(int(window.max(initial=0)), int(windows.max())) + 1
+    order = np.argsort(code * span + window)
+    at = np.searchsorted((code * span + window)[order], codes * span + windows)
+    return time[order][at]

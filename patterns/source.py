@@ -1,0 +1,120 @@
+"""What a stream can be made of: tables in memory, or an iterator of batches.
+
+Whatever is given becomes Arrow record batches. A table that lies in memory is put into the order of
+its event times first (stable: equal times keep their order); an iterator is taken as it comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from runtime.errors import BadInputError, SpecError
+
+_UNIT_FACTORS = {"us": 1, "ms": 1_000, "s": 1_000_000}
+
+
+@dataclass(frozen=True)
+class TimeColumn:
+    """Where event times are, and how they are written: a timestamp column, or integers of `unit`."""
+
+    name: str
+    unit: str = "us"
+
+    def __post_init__(self) -> None:
+        if self.unit not in (*_UNIT_FACTORS, "ns"):
+            raise SpecError(f"`time_unit` must be one of us, ms, s, ns, got {self.unit!r}")
+
+    def check(self, kind: pa.DataType) -> None:
+        if not (pa.types.is_timestamp(kind) or pa.types.is_integer(kind) or pa.types.is_date(kind)):
+            raise SpecError(f"the time column `{self.name}` must be a timestamp or an integer, got {kind}: "
+                            "convert it, or name another column")
+
+    def microseconds(self, column: pa.Array) -> np.ndarray:
+        """Event times in microseconds, rounded down: a window's bounds are whole microseconds, so nothing moves."""
+        kind = column.type
+        if pa.types.is_date(kind):
+            return column.cast(pa.timestamp("us")).cast(pa.int64()).to_numpy(zero_copy_only=False)
+        unit = kind.unit if pa.types.is_timestamp(kind) else self.unit
+        values = column.cast(pa.int64()).to_numpy(zero_copy_only=False)
+        if unit == "ns":
+            return values // 1000
+        factor = _UNIT_FACTORS[unit]
+        if factor > 1 and len(values) and max(-int(values.min()), int(values.max())) > 2**63 // factor - 1:
+            raise BadInputError(f"a time in column `{self.name}` does not fit 64 bits of microseconds, "
+                                f"got {int(values.max())} {unit}: check `time_unit`")
+        return values * factor if factor > 1 else values
+
+    def from_microseconds(self, times: np.ndarray, kind: pa.DataType) -> pa.Array:
+        """Window bounds in the type of the time column."""
+        if pa.types.is_date(kind):
+            kind = pa.timestamp("us")
+        unit = kind.unit if pa.types.is_timestamp(kind) else self.unit
+        if unit == "ns":
+            return pa.array(times * 1000).cast(kind)
+        return pa.array(times // _UNIT_FACTORS[unit]).cast(kind)
+
+    def check_grid(self, bounds_us: Iterable[int], kind: pa.DataType) -> None:
+        """Window bounds must be writable in the column's own unit."""
+        unit = getattr(kind, "unit", None) if pa.types.is_timestamp(kind) else self.unit
+        factor = _UNIT_FACTORS.get(unit or "us", 1)
+        for bound in bounds_us:
+            if bound % factor:
+                raise SpecError(f"`window` and `slide` must be whole multiples of the time column's unit ({unit}), "
+                                f"got {bound} us: choose other lengths, or a finer unit for `{self.name}`")
+
+
+def to_table(data: Any) -> pa.Table:
+    """`data` as an Arrow table: pandas, Arrow, a dict of columns, or anything with `toArrow` (Spark)."""
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if isinstance(data, pd.DataFrame):
+        return pa.table({str(name): _from_series(data[name]) for name in data.columns})
+    if isinstance(data, Mapping):
+        lengths = {name: len(column) for name, column in data.items()}
+        if len(set(lengths.values())) > 1:
+            raise SpecError(f"columns must have one length, got {lengths}")
+        return pa.table({str(name): column if isinstance(column, pa.Array | pa.ChunkedArray) else pa.array(column)
+                         for name, column in data.items()})
+    if hasattr(data, "toArrow"):
+        table: pa.Table = data.toArrow()
+        return table
+    raise SpecError(f"a stream is made of a pandas or Spark DataFrame, an Arrow table, a dict of columns or an "
+                    f"iterator of those, got {type(data).__name__}")
+
+
+def _from_series(series: pd.Series[Any]) -> pa.Array:
+    # NaN must stay NaN: Arrow's pandas conversion would turn it into null, which is another value.
+    if series.dtype.kind == "f":
+        return pa.array(series.to_numpy(), from_pandas=False)
+    return pa.Array.from_pandas(series)
+
+
+def is_table(data: Any) -> bool:
+    """Whether all items are there at once, so that they can be put in order."""
+    return isinstance(data, pa.Table | pa.RecordBatch | pd.DataFrame | Mapping) or hasattr(data, "toArrow")
+
+
+def ordered(table: pa.Table, time: TimeColumn) -> pa.Table:
+    """`table` in the order of event time; rows of equal time keep their order."""
+    column = table.column(time.name)
+    if column.null_count:
+        return table  # the intake names the row
+    times = time.microseconds(column.combine_chunks()) if table.num_rows else np.empty(0, np.int64)
+    if len(times) < 2 or bool((times[1:] >= times[:-1]).all()):
+        return table
+    return table.take(pa.array(np.argsort(times, kind="stable")))
+
+
+def batches_of(data: Any) -> Iterator[pa.RecordBatch]:
+    """Record batches of an iterator of anything that `to_table` takes (a record batch reader is one)."""
+    for part in data:
+        if part is not None:
+            yield from to_table(part).to_batches()
