@@ -1,0 +1,1 @@
+"""Compiled kernels of the queries: the only modules of `patterns` that import numba."""
