@@ -1,0 +1,257 @@
+"""One piece of shared memory per run and machine: bells, statistics words and rings.
+
+    +---------+--------------------------+     +----------------+------+     +---------+------+
+    | control | node 0: bell | words ... | ... | ring 0: header | ...  | ... | data 0  | ...  |
+    +---------+--------------------------+     +----------------+------+     +---------+------+
+      magic, token, abort
+
+The memory has no name in any file system: it is a `memfd`, other processes of the same user open it
+through `/proc/<creator>/fd/<n>`. The kernel frees it when the last process that maps it is gone,
+however that process ends, so nothing can be left behind. Its size is sealed: nobody can cut it off
+under a reader.
+
+Addresses inside the segment are relative to where each process has mapped it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import secrets
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from runtime.channel import atomics
+from runtime.channel.contract import AnyBell
+from runtime.errors import ClosedError, SpecError
+
+if TYPE_CHECKING:
+    from runtime.channel.ring import RingReceiver, RingSender
+
+_MAGIC, _VERSION = 0x6D72_6166_776F_6477, 1
+_CONTROL_BYTES, _ABORT = 4096, 128
+_CONTROL = struct.Struct("<qqqq")                   # magic, version, token, size
+_LINE, _PAGE = 128, 4096
+_LEAST_CAPACITY = 1024
+
+
+def _up(value: int, unit: int) -> int:
+    return -(-value // unit) * unit
+
+
+@dataclass(frozen=True)
+class RingSpec:
+    """A ring from node `producer` to node `consumer` that holds up to `capacity_bytes` (rounded up to 64)."""
+
+    producer: int
+    consumer: int
+    capacity_bytes: int
+
+    def __post_init__(self) -> None:
+        if self.capacity_bytes < _LEAST_CAPACITY:
+            raise SpecError(f"`capacity_bytes` of a ring must be at least {_LEAST_CAPACITY}, "
+                            f"got {self.capacity_bytes}: give it a larger one")
+
+
+@dataclass(frozen=True)
+class SegmentLayout:
+    """What a segment holds: `nodes` bells, each with `words` int64 statistics, and `rings`."""
+
+    nodes: int
+    rings: tuple[RingSpec, ...]
+    words: int = 64
+
+    def __post_init__(self) -> None:
+        if self.nodes < 1 or self.words < 0:
+            raise SpecError(f"`nodes` must be at least 1 and `words` at least 0, "
+                            f"got {self.nodes} and {self.words}")
+        for number, ring in enumerate(self.rings):
+            if not (0 <= ring.producer < self.nodes and 0 <= ring.consumer < self.nodes):
+                raise SpecError(f"ring {number} must join nodes below `nodes` = {self.nodes}, "
+                                f"got {ring.producer} -> {ring.consumer}")
+
+    @property
+    def _node_bytes(self) -> int:
+        return atomics.BELL_SIZE + _up(8 * self.words, _LINE)
+
+    def bell_offset(self, node: int) -> int:
+        """Where the bell of `node` stands; its words stand right behind it."""
+        if not 0 <= node < self.nodes:
+            raise SpecError(f"`node` must be below {self.nodes}, got {node}")
+        return _CONTROL_BYTES + node * self._node_bytes
+
+    def ring_offset(self, ring: int) -> int:
+        """Where the header of `ring` stands."""
+        if not 0 <= ring < len(self.rings):
+            raise SpecError(f"`ring` must be below {len(self.rings)}, got {ring}")
+        return _CONTROL_BYTES + self.nodes * self._node_bytes + ring * atomics.RING_HEADER
+
+    @cached_property
+    def data_offsets(self) -> tuple[int, ...]:
+        """Where the data of each ring begin, and at last where the segment ends."""
+        return tuple(self._data_offsets())
+
+    def _data_offsets(self) -> Iterator[int]:
+        offset = _CONTROL_BYTES + self.nodes * self._node_bytes + len(self.rings) * atomics.RING_HEADER
+        for ring in self.rings:
+            offset = _up(offset, _PAGE)
+            yield offset
+            offset += _up(ring.capacity_bytes, atomics.ALIGN)
+        yield _up(offset, _PAGE)
+
+    @property
+    def size_bytes(self) -> int:
+        return self.data_offsets[-1]
+
+
+@dataclass(frozen=True)
+class SegmentAddress:
+    """How another process of the same user and machine finds a segment; small, can be pickled."""
+
+    name: str
+    pid: int
+    fd: int
+    token: int
+    layout: SegmentLayout
+
+
+class Bell(AnyBell):
+    """The bell of one node in a segment: a futex."""
+
+    def __init__(self, segment: Segment, node: int) -> None:
+        self._segment = segment                     # keeps the memory mapped
+        self._bell = segment.base + segment.layout.bell_offset(node)
+        self._timespec = np.zeros(2, np.int64)
+        self._timespec_at = int(self._timespec.ctypes.data)
+
+    def ring(self) -> None:
+        atomics.bell_ring(self._bell)
+
+    def value(self) -> int:
+        return atomics.bell_value(self._bell)
+
+    def wait(self, seen: int, timeout_s: float | None) -> bool:
+        if timeout_s is None:
+            return atomics.bell_wait(self._bell, seen, 0) == 1
+        seconds = max(timeout_s, 0.0)
+        self._timespec[0] = int(seconds)
+        self._timespec[1] = int((seconds - int(seconds)) * 1e9)
+        return atomics.bell_wait(self._bell, seen, self._timespec_at) == 1
+
+    @property
+    def sleeps(self) -> int:
+        """How often anybody went to sleep on this bell."""
+        return atomics.word_get(self._bell + atomics.SLEEPS)
+
+    @property
+    def sleepers(self) -> int:
+        """How many sleep on this bell now."""
+        return atomics.word_get(self._bell + atomics.SLEEPERS)
+
+
+class Segment:
+    """A mapped segment. Make one with `create`, give its `address` to other processes, they `attach`."""
+
+    def __init__(self, fd: int, address: SegmentAddress) -> None:
+        self.address = address
+        self.layout = address.layout
+        self._fd = fd
+        self.memory = mmap.mmap(fd, self.layout.size_bytes)
+        self.base = int(np.frombuffer(self.memory, np.uint8).ctypes.data)
+
+    @classmethod
+    def create(cls, name: str, layout: SegmentLayout) -> Segment:
+        """A new segment; it lives until its creator closes it and nobody maps it any more."""
+        fd = os.memfd_create(f"windowfarm-{name}"[:200], os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(fd, layout.size_bytes)
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+        segment = cls(fd, SegmentAddress(name, os.getpid(), fd, secrets.randbits(62), layout))
+        for number in range(len(layout.rings)):
+            segment._prepare_ring(number)
+        _CONTROL.pack_into(segment.memory, 0, _MAGIC, _VERSION, segment.address.token, layout.size_bytes)
+        return segment
+
+    @classmethod
+    def attach(cls, address: SegmentAddress) -> Segment:
+        """The segment at `address`, mapped into this process. ClosedError if it is there no more."""
+        try:
+            fd = os.open(f"/proc/{address.pid}/fd/{address.fd}", os.O_RDWR | os.O_CLOEXEC)
+        except OSError as error:
+            raise ClosedError(f"segment `{address.name}` is gone: process {address.pid} ended or closed it "
+                              f"({error.strerror})") from error
+        wanted = (_MAGIC, _VERSION, address.token, address.layout.size_bytes)
+        head = os.pread(fd, _CONTROL.size, 0)
+        if len(head) < _CONTROL.size or _CONTROL.unpack(head) != wanted:
+            os.close(fd)
+            raise ClosedError(f"segment `{address.name}` is gone: process {address.pid} is another one now")
+        return cls(fd, address)
+
+    def _prepare_ring(self, number: int) -> None:
+        layout, spec, ring = self.layout, self.layout.rings[number], self.layout.ring_offset(number)
+        fixed = {atomics.CAPACITY: _up(spec.capacity_bytes, atomics.ALIGN),
+                 atomics.DATA: layout.data_offsets[number] - ring,
+                 atomics.PRODUCER_BELL: layout.bell_offset(spec.producer) - ring,
+                 atomics.CONSUMER_BELL: layout.bell_offset(spec.consumer) - ring,
+                 atomics.ABORT: _ABORT - ring,
+                 atomics.WANT_SPACE: atomics.NEVER}
+        for place, value in fixed.items():
+            struct.pack_into("<q", self.memory, ring + place, value)
+
+    def sender(self, ring: int) -> RingSender:
+        """The producer's end of `ring`, from now on this process's. StateError if a live process has it."""
+        from runtime.channel.ring import RingSender
+        return RingSender(self, ring)
+
+    def receiver(self, ring: int) -> RingReceiver:
+        """The consumer's end of `ring`, from now on this process's. StateError if a live process has it."""
+        from runtime.channel.ring import RingReceiver
+        return RingReceiver(self, ring)
+
+    def bell(self, node: int) -> Bell:
+        """The bell of `node`."""
+        return Bell(self, node)
+
+    def words(self, node: int) -> np.ndarray:
+        """The statistics of `node`: int64, shared. One process writes, anybody reads."""
+        start = self.layout.bell_offset(node) + atomics.BELL_SIZE
+        return np.frombuffer(self.memory, np.int64, self.layout.words, start)
+
+    def abort(self) -> None:
+        """Make every send and receive in this segment raise AbortedError, and wake all who wait."""
+        atomics.word_put(self.base + _ABORT, 1)
+        for node in range(self.layout.nodes):
+            atomics.bell_ring(self.base + self.layout.bell_offset(node))
+
+    @property
+    def aborted(self) -> bool:
+        return atomics.word_get(self.base + _ABORT) != 0
+
+    @property
+    def size_bytes(self) -> int:
+        return self.layout.size_bytes
+
+    def close(self) -> None:
+        """Let go of the segment. If this process created it, nobody can attach any more.
+
+        The memory stays mapped as long as a ring's end, a bell or a received column is in use, so that
+        none of them can touch memory that is gone. May be called again.
+        """
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def __enter__(self) -> Segment:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_fd", -1) >= 0:
+            os.close(self._fd)
