@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from llvmlite import binding as llvm
-from numba import njit
+from numba import int64, njit
 
 from runtime.channel import atomics
 
@@ -21,7 +21,7 @@ FUNCTIONS = {atomics.ring_reserve: 2, atomics.ring_publish: 2, atomics.ring_poll
 def in_llvm(function: Callable[..., Any]) -> str:
     """The optimised code of `function`, compiled anew: code from the cache cannot be looked at."""
     fresh = njit(function.py_func)  # type: ignore[attr-defined]
-    fresh.compile(f"({','.join(['int64'] * FUNCTIONS[function])})")
+    fresh.compile((int64,) * FUNCTIONS[function])
     return "".join(fresh.inspect_llvm().values())
 
 
@@ -36,12 +36,14 @@ def in_arm(code: str) -> str:
 
 
 @pytest.mark.parametrize(("function", "llvm_words", "arm_words"), [
-    (atomics.ring_reserve, ["load atomic i64", "store atomic i64", "fence seq_cst"], ["ldar", "stlr", "dmb\tish"]),
+    (atomics.ring_reserve, ["load atomic i64", "store atomic i64", "fence seq_cst"],
+     ["ldar", "stlr", "dmb\tish"]),
     (atomics.ring_publish, ["store atomic i64", "release", "fence seq_cst", "load atomic i64", "acquire",
                             "atomicrmw xchg"], ["stlr", "dmb\tish", "ldar", "ldaxr", "stlxr"]),
     (atomics.ring_poll, ["load atomic i64", "acquire", "fence seq_cst"], ["ldar", "stlr", "dmb\tish"]),
     (atomics.ring_release, ["store atomic i64", "release", "fence seq_cst"], ["stlr", "dmb\tish", "ldar"]),
-    (atomics.bell_ring, ["atomicrmw add", "fence seq_cst", "load atomic i64"], ["ldaxr", "stlxr", "dmb\tish"]),
+    (atomics.bell_ring, ["atomicrmw add", "fence seq_cst", "load atomic i64"],
+     ["ldaxr", "stlxr", "dmb\tish"]),
     (atomics.bell_wait, ["atomicrmw add", "fence seq_cst", "load atomic i32"], ["ldaxr", "dmb\tish", "ldar"]),
 ], ids=lambda value: getattr(value, "__name__", ""))
 def test_operation_is_compiled_to_ordered_instructions(function: Callable[..., Any], llvm_words: list[str],
@@ -53,7 +55,8 @@ def test_operation_is_compiled_to_ordered_instructions(function: Callable[..., A
 
 
 def test_publish_stores_the_tail_then_fences_then_looks_for_sleepers() -> None:
-    steps = re.findall(r"store atomic i64 .*release|fence seq_cst|atomicrmw xchg", in_llvm(atomics.ring_publish))
+    code = in_llvm(atomics.ring_publish)
+    steps = re.findall(r"store atomic i64 .*release|fence seq_cst|atomicrmw xchg", code)
     kinds = [step.split()[0] for step in steps]
     assert kinds.index("fence") > kinds.index("store") and kinds.index("atomicrmw") > kinds.index("fence")
 
