@@ -1,0 +1,7 @@
+"""Parallel patterns for sliding-window queries. Start with `Stream`; see `docs/patterns.md`."""
+
+from patterns.specs import KeyFarm, PaneFarm, WinFarm, WinMapReduce, WinSeq
+from patterns.stream import Stream
+from patterns.window import CountWindow, TimeWindow
+
+__all__ = ["CountWindow", "KeyFarm", "PaneFarm", "Stream", "TimeWindow", "WinFarm", "WinMapReduce", "WinSeq"]

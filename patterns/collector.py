@@ -23,7 +23,7 @@ class Collector(ProgressingNode):
     def advance(self, progress: Progress) -> Columns:
         if has_ended(progress):
             ready, self._held = self._held, []
-            return in_order(ready, ("window", "code"))
+            return in_order(ready, ("window", "code")) if ready else {}
         ready, rest = [], []
         for columns in self._held:
             ends = self._grid.origin + columns["window"] * self._grid.slide + self._grid.length

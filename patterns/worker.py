@@ -136,6 +136,7 @@ class MergeWorker(ProgressingNode):
         self._hopping = per_slide > grid.panes_per_window
         self._per_window, self._per_slide = grid.panes_per_window, per_slide
         self._state = query.window_state(grid.panes_per_window, per_slide, final=final, split=split)
+        self._nothing = query.pane_state().close(0)
         self._held: list[Columns] = []
 
     def add(self, batch: Batch) -> None:
@@ -151,7 +152,8 @@ class MergeWorker(ProgressingNode):
     def advance(self, progress: Progress) -> Columns:
         before = self._before(pane_frontier(self._grid, progress))
         partials, self._held = take_ready(self._held, before)
-        fired = dict(self._state.advance(in_order(partials, ("pane", "code")), before))
+        arrived = in_order(partials, ("pane", "code")) if partials else self._nothing
+        fired = dict(self._state.advance(arrived, before))
         fired["window"] = self._ids.global_ids(fired["window"])
         return fired
 
@@ -180,10 +182,8 @@ def take_ready(held: Sequence[Columns], before: Frontier) -> tuple[list[Columns]
 
 
 def in_order(parts: Sequence[Columns], by: tuple[str, str]) -> Columns:
-    """Rows of all `parts` together, sorted by the two columns `by`; rows that are equal keep their order."""
-    parts = [part for part in parts if len(part[by[0]])] or list(parts[:1])
-    if not parts:
-        return {name: np.empty(0, np.int64) for name in by}
+    """Rows of all `parts` (one at the least) together, sorted by the two columns `by`; rows that are equal keep their order."""
+    parts = [part for part in parts if len(part[by[0]])] or parts[:1]
     if len(parts) == 1:
         return parts[0]
     whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

@@ -17,7 +17,7 @@ import random
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -157,8 +157,8 @@ class Host:
             try:
                 message = inlet.receiver.try_receive()
             except ClosedError:
-                if getattr(inlet.receiver, "broken", False):
-                    raise
+                if not inlet.receiver.exhausted:
+                    raise  # aborted, or the producer died: not the end of this stream
                 inlet.open = False
                 if not inlet.feedback:
                     self._input_closed(inlet.cell)
@@ -244,8 +244,11 @@ class Host:
                 outlet = cell.outlets[port]
                 if outlet.cell is not None:
                     self._queue.append((outlet.cell, outlet.port, emit.message))
-                elif outlet.waiting or not self._try_send(outlet, emit.message):
-                    outlet.waiting.append(emit.message)
+                    continue
+                assert outlet.sender is not None
+                for part in _fitting(emit.message, outlet.sender.capacity_bytes):
+                    if outlet.waiting or not self._try_send(outlet, part):
+                        outlet.waiting.append(part)
 
     def _try_send(self, outlet: Outlet, message: Message) -> bool:
         assert outlet.sender is not None
@@ -305,3 +308,13 @@ class Host:
             blocked |= full is not None
         return blocked
 
+
+def _fitting(message: Message, capacity_bytes: int) -> Iterable[Message]:
+    """`message` in slices that a channel of `capacity_bytes` takes (a quarter of it each at the most)."""
+    limit = capacity_bytes // 4
+    if not isinstance(message, Batch) or message.size_bytes <= limit or len(message) < 2:
+        return (message,)
+    step = max(len(message) * limit // message.size_bytes, 1)
+    return [Batch({name: column[start:start + step] for name, column in message.columns.items()}, message.stamp_ns,
+                  message.first_row + start if message.first_row >= 0 else -1, message.meta)
+            for start in range(0, len(message), step)]

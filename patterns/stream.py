@@ -1,0 +1,197 @@
+"""The fluent API: a stream, its windows, a query, and a run.
+
+    >>> import numpy as np
+    >>> from patterns import Stream, TimeWindow, WinFarm
+    >>> from patterns.queries import Skyline
+    >>> offers = {"ts": np.arange(6) * 500_000, "price": [5., 3., 4., 2., 9., 1.], "distance": [1., 2., 1., 4., 1., 3.]}
+    >>> report = (Stream.of(offers, time="ts").window(TimeWindow("2s", slide="1s"))
+    ...           .apply(Skyline("price", "distance"), pattern=WinFarm(workers=2)).run(executor="inline"))
+    >>> report.results.select(["window_id", "price", "distance"]).to_pydict()["price"]
+    [3.0, 4.0, 2.0, 4.0, 1.0, 9.0, 1.0]
+
+Every call returns a new, frozen spec; nothing runs before `run`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from patterns.build import Job, build
+from patterns.execute import Options, execute
+from patterns.intake import IntakeSpec, check_columns
+from patterns.plan import Choice, choose
+from patterns.query import Query
+from patterns.report import Report
+from patterns.source import TimeColumn, batches_of, is_table, ordered, to_table
+from patterns.specs import Pattern, parse_pattern
+from patterns.window import CountWindow, TimeWindow, Window
+from runtime.errors import SpecError
+from runtime.topology import Graph, graph
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """A source of items with event times, and optionally a key."""
+
+    source: Any
+    time: TimeColumn
+    key: str | None = None
+    disorder: str | None = None
+    on_bad_row: str = "fail"
+
+    @classmethod
+    def of(cls, source: Any, time: str, *, time_unit: str = "us", disorder: str | None = None,
+           on_bad_row: str = "fail") -> Stream:
+        """A stream of `source`: pandas, Arrow, a dict of columns, a Spark DataFrame, or an iterator of those.
+
+        `time` names the event times: timestamps, or integers of `time_unit`. `disorder` says what to do
+        with items that are not in order of time: "sort" (the default for what lies in memory),
+        "in-order" (the default for an iterator: an item behind the newest one is late) or
+        "bounded:200ms".
+        """
+        return cls(source, TimeColumn(time, time_unit), None, disorder, on_bad_row)
+
+    def key_by(self, column: str) -> Stream:
+        """The same stream in groups: windows are formed for each value of `column`."""
+        return replace(self, key=column)
+
+    def window(self, window: Window) -> Windowed:
+        if not isinstance(window, TimeWindow | CountWindow):
+            raise SpecError(f"`window` must be a window model such as TimeWindow(\"1s\", slide=\"200ms\"), got {window!r}")
+        return Windowed(self, window)
+
+
+@dataclass(frozen=True, eq=False)
+class Windowed:
+    """A stream with windows on it."""
+
+    stream: Stream
+    model: Window
+
+    def apply(self, query: Query | Sequence[Query], pattern: Pattern | str = "auto", *,
+              workers: int | None = None) -> Plan:
+        """Ask `query` of every window; `pattern` says how to run it and never changes the answer."""
+        return Plan(self.stream, self.model, as_query(query), pattern, workers)
+
+
+def as_query(query: Any) -> Query:
+    """One query; a list of aggregates becomes one query that answers all of them."""
+    if isinstance(query, list | tuple):
+        from patterns.queries.aggregates import Aggregates
+        return Aggregates(tuple(query))
+    if not isinstance(query, Query):
+        raise SpecError(f"`query` must be a query such as Skyline(\"price\", \"distance\"), got {query!r}")
+    return query
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A query on the windows of a stream: all that `run` needs to know."""
+
+    stream: Stream
+    model: Window
+    query: Query
+    pattern: Pattern | str = "auto"
+    workers: int | None = None
+
+    def job(self) -> Job:
+        return Job(self.query, self.model.grid(), isinstance(self.model, CountWindow), self.stream.key is not None)
+
+    def choice(self) -> Choice:
+        """The pattern that will run, and why."""
+        if isinstance(self.pattern, str):
+            if self.pattern == "auto":
+                return choose(self.job(), self.workers)
+            return Choice(parse_pattern(self.pattern, self.workers), "as asked")
+        return Choice(self.pattern, "as asked")
+
+    def graph(self) -> Graph:
+        """The nodes and edges that will run, checked."""
+        return graph(build(self.choice().pattern, self.job()))
+
+    def explain(self) -> str:
+        """The choice of pattern in a sentence, and the graph."""
+        choice = self.choice()
+        return f"{choice.pattern}: {choice.why}\n{self.graph().explain()}"
+
+    def run(self, executor: str = "ray", **options: Any) -> Report:
+        """Run to the end of the stream on `executor` ("ray" or "inline"); options as in `Options`."""
+        return run_plan(self, Options(executor=executor, **options))
+
+
+def run_plan(plan: Plan, options: Options) -> Report:
+    """Check everything that can be checked, then run."""
+    stream = plan.stream
+    choice, closed = plan.choice(), plan.graph()
+    disorder = stream.disorder or ("sort" if is_table(stream.source) else "in-order")
+    if is_table(stream.source):
+        table = to_table(stream.source)
+        spec = intake_spec(plan, table.schema)
+        if disorder == "sort":
+            table = ordered(table, stream.time)
+        batches = iter(table.to_batches(max_chunksize=options.batch_rows))
+        schema, total = table.schema, table.num_rows
+    else:
+        schema, batches, total = _opened(stream.source)
+        if disorder == "sort" and not getattr(stream.source, "ordered", False):
+            raise SpecError("`disorder` sort needs all items at once, got an iterator: give a table, or use in-order "
+                            "or bounded:DURATION")
+        spec = intake_spec(plan, schema)
+    return execute(plan.query, closed, spec, schema, batches, disorder, options,
+                   pattern=str(choice.pattern), choice=choice.why, total_rows=total)
+
+
+def _opened(source: Any) -> tuple[pa.Schema, Any, int | None]:
+    """Schema, record batches and (if known) number of rows of an iterator; its first batch tells the schema."""
+    if hasattr(source, "schema") and hasattr(source, "batches"):
+        return source.schema, source.batches(), getattr(source, "rows", None)
+    if not hasattr(source, "__iter__"):
+        to_table(source)  # raises, saying what a stream can be made of
+    batches = batches_of(source)
+    first = next(batches, None)
+    if first is None:
+        return pa.schema([]), iter(()), 0
+    return first.schema, _again(first, batches), None
+
+
+def _again(first: pa.RecordBatch, rest: Any) -> Any:
+    yield first
+    yield from rest
+
+
+def intake_spec(plan: Plan, schema: pa.Schema) -> IntakeSpec:
+    """What to read of the rows, checked against their `schema`."""
+    stream, query = plan.stream, plan.query
+    spec = IntakeSpec(stream.time, stream.key, tuple(query.columns), plan.model, query.selects,
+                      getattr(query, "needs_times", False), stream.on_bad_row)
+    if not len(schema):
+        return spec  # an iterator without a single batch
+    types = {field.name: field.type for field in schema}
+    check_columns(types, spec.read)
+    stream.time.check(types[stream.time.name])
+    if isinstance(plan.model, TimeWindow):
+        grid = plan.model.grid()
+        stream.time.check_grid((grid.length, grid.slide, grid.origin), types[stream.time.name])
+    reserved = {"window_id", "window_start", "window_end"} & set(types) if query.selects else set()
+    if reserved:
+        raise SpecError(f"the data must not have columns named like those of the results, got {sorted(reserved)}: "
+                        "rename them")
+    if query.selects and stream.key not in (None, "key") and "key" in types:
+        raise SpecError(f"the results name the value of `{stream.key}` `key`, but the data have another column "
+                        "`key`: rename it")
+    query.check({name: _dtype(types[name], name) for name in spec.columns})
+    return spec
+
+
+def _dtype(kind: pa.DataType, name: str) -> np.dtype[Any]:
+    if pa.types.is_decimal(kind):
+        return np.dtype(np.float64)
+    try:
+        return np.dtype(kind.to_pandas_dtype())
+    except NotImplementedError:
+        raise SpecError(f"column `{name}` must hold plain values, got {kind}") from None
