@@ -7,7 +7,8 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,3 +90,23 @@ def other_process(code: str, address: SegmentAddress) -> Iterator[subprocess.Pop
     finally:
         process.kill()
         process.communicate()
+
+
+def forked(work: Callable[[], None]) -> int:
+    """The number of a child that does `work` and ends, 0 or 1 being its code; `reap` it."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    return pid
+
+
+def reap(pid: int) -> int:
+    """Wait for child `pid`; its exit code, or minus the signal that killed it."""
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
