@@ -29,6 +29,8 @@ LOG = RECORDS / "install.log"
 LOCK_FILE = ROOT / "requirements.lock"
 #: Registries have it as source only, so it is built here, beside the download of everything else.
 BUILT_HERE = "pyspark"
+#: The descriptor of the lock, while this process has it.
+held: list[int] = []
 
 
 class InstallError(Exception):
@@ -173,8 +175,9 @@ def call(commands: Sequence[Sequence[str]], remedy: str, check: bool = True) -> 
     """Run `commands` side by side, output to the log; true if all succeeded."""
     environment = {**os.environ, "PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0"}
     with LOG.open("ab") as log:
+        # Children hold the lock too: if this process is killed, the next start waits until they have ended.
         running = [subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
-                                    stdout=log, stderr=log) for command in commands]
+                                    stdout=log, stderr=log, pass_fds=held) for command in commands]
         try:
             codes = [process.wait() for process in running]
         finally:
@@ -222,6 +225,7 @@ def only_one() -> Iterator[None]:
         except BlockingIOError:
             with step("waiting for another start that is installing"):
                 fcntl.flock(file, fcntl.LOCK_EX)
+        held.append(file.fileno())
         yield
 
 
