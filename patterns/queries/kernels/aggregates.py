@@ -1,19 +1,20 @@
 """One pass over a batch of items: find each item's cell (pane and key) and add the item to it.
 
-A cell is one row of two matrices of 64-bit words, `ints` and `floats`. Column 0 of `ints` is the number
-of items in the cell; the other columns belong to the fields of the query (`patterns.queries.fields`):
+A cell is one row of two matrices of 64-bit words, `ints` and `floats`. Word 0 of `ints` is the number of
+items in the cell; the others belong to the fields of the query (`patterns.queries.fields`):
 
     sum of integers   ints    low, high             128 bits, exact
-    sum of floats     floats  sum, rest             double-double: sum + rest is the value
+    sum of floats     floats  sum, rest             double-double: the value is sum + rest
     least, greatest   ints or floats, one word
     moments           floats  shift, sum, rest, squares, rest    of the differences from `shift`
 
-The tables come in two shapes. Dense: `slots[s]` is the pane of slot s (-1: free), the cell is
-`s*width + code`; a pane lives at slot `pane mod slots`, or in the next free one. Sparse: open addressing
-on (pane, code), the cell is the place in the table. In both, a kernel that finds no room returns the
-number of the item it stopped at; the caller makes room and goes on from there.
+Cells come in two tables. Dense: `slots[s]` is the pane of slot s (FREE: none) and the cell is
+`s*width + code`; a pane lives in slot `pane mod slots`, or in the next free one. Sparse: open addressing
+on (pane, code), the cell is the place in the table. A kernel that finds no room returns the number of
+the item it stopped at; the caller makes room and goes on from there.
 
-Items are located by their ordinate (an event time or a position): pane = (ordinate - origin) // length.
+Items are located by their ordinate (an event time, a position, or already a pane): `place` is (origin,
+pane length, panes per slide, panes per window), and the pane is `(ordinate - origin) // pane length`.
 """
 
 from __future__ import annotations
@@ -21,14 +22,19 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-FREE = -1
+from patterns.queries.kernels.doubles import split_int, two_product, two_sum
+
+#: The pane of a free slot or place: below every pane that an event time can give.
+FREE = -(2**62)
+_OUTSIDE, _NO_ROOM = -1, -2
 _SIGN = np.int64(-(2**63))
-_SPLIT = 134217729.0
+_MIX_PANE = np.int64(-7046029254386353131)
+_MIX_CODE = np.int64(-4417276706812531889)
 
 
 @njit(nogil=True, cache=True)
-def find_slot(slots: np.ndarray, pane: int) -> int:
-    """The slot of `pane`, taken if need be; -1 if a slot is to be taken and only one is free."""
+def slot_of(slots: np.ndarray, pane: int) -> int:
+    """The slot of `pane`, taken if it has none; _NO_ROOM if no more than one slot is free."""
     mask = slots.shape[0] - 1
     slot = pane & mask
     while slots[slot] != pane:
@@ -37,19 +43,26 @@ def find_slot(slots: np.ndarray, pane: int) -> int:
             for other in range(slots.shape[0]):
                 free += slots[other] == FREE
             if free < 2:
-                return -1
+                return _NO_ROOM
             slots[slot] = pane
-            return slot
+            break
         slot = (slot + 1) & mask
     return slot
 
 
-@njit(nogil=True, cache=True)
-def locate_dense(start, codes, ordinates, place, slots, width, ints, cells):  # type: ignore[no-untyped-def]
-    """Count items in their cells and write the cells down (-1: in no window), from item `start` on.
+@njit(nogil=True, cache=True, error_model="numpy")
+def outside(pane: int, per_slide: int, per_window: int) -> bool:
+    """Whether `pane` lies before the origin or between two hopping windows."""
+    return pane < 0 or (per_slide > per_window and pane % per_slide >= per_window)
 
-    `place` is (origin, pane length, panes per slide, panes per window); panes between hopping windows
-    are skipped. Returns the item it stopped at and the number of items skipped.
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def locate_dense(start: int, codes: np.ndarray, ordinates: np.ndarray, place: tuple, slots: np.ndarray,
+                 width: int, ints: np.ndarray, cells: np.ndarray) -> tuple:
+    """Count the items from `start` on in their cells and write the cells down (-1: the item is in no window).
+
+    Returns the item it stopped at and how many items are in no window. Division is slow and panes come
+    in runs, so a pane is looked up only when an item leaves the last one.
     """
     origin, length, per_slide, per_window = place
     low, high, base, skipped = 1, 0, 0, 0
@@ -57,16 +70,14 @@ def locate_dense(start, codes, ordinates, place, slots, width, ints, cells):  # 
         at = ordinates[i]
         if at < low or at >= high:
             pane = (at - origin) // length
-            base = 0
-            if pane < 0 or (per_slide > per_window and pane % per_slide >= per_window):
-                base = -1
-            else:
-                slot = find_slot(slots, pane)
-                if slot < 0:
-                    return i, skipped
-                base = slot * width
             low = origin + pane * length
             high = low + length
+            slot = pane & (slots.shape[0] - 1)
+            if slots[slot] != pane:
+                slot = _OUTSIDE if outside(pane, per_slide, per_window) else slot_of(slots, pane)
+                if slot == _NO_ROOM:
+                    return i, skipped
+            base = slot * width
         if base < 0:
             cells[i] = -1
             skipped += 1
@@ -74,30 +85,29 @@ def locate_dense(start, codes, ordinates, place, slots, width, ints, cells):  # 
         code = codes[i]
         if code >= width:
             return i, skipped
-        ints[base + code, 0] += 1
         cells[i] = base + code
+        ints[base + code, 0] += 1
     return ordinates.shape[0], skipped
 
 
-@njit(nogil=True, cache=True)
-def add_dense(start, codes, ordinates, place, slots, width, ints, floats, values, column):  # type: ignore[no-untyped-def]
-    """`locate_dense` and the sum of one float column (words `column`, `column + 1`) in a single pass."""
+@njit(nogil=True, cache=True, error_model="numpy")
+def add_dense(start: int, codes: np.ndarray, ordinates: np.ndarray, place: tuple, slots: np.ndarray,
+              width: int, ints: np.ndarray, floats: np.ndarray, values: np.ndarray) -> tuple:
+    """`locate_dense` and the sum of one float column, in words 0 and 1 of `floats`, in a single pass."""
     origin, length, per_slide, per_window = place
     low, high, base, skipped = 1, 0, 0, 0
     for i in range(start, ordinates.shape[0]):
         at = ordinates[i]
         if at < low or at >= high:
             pane = (at - origin) // length
-            base = 0
-            if pane < 0 or (per_slide > per_window and pane % per_slide >= per_window):
-                base = -1
-            else:
-                slot = find_slot(slots, pane)
-                if slot < 0:
-                    return i, skipped
-                base = slot * width
             low = origin + pane * length
             high = low + length
+            slot = pane & (slots.shape[0] - 1)
+            if slots[slot] != pane:
+                slot = _OUTSIDE if outside(pane, per_slide, per_window) else slot_of(slots, pane)
+                if slot == _NO_ROOM:
+                    return i, skipped
+            base = slot * width
         if base < 0:
             skipped += 1
             continue
@@ -106,9 +116,129 @@ def add_dense(start, codes, ordinates, place, slots, width, ints, floats, values
             return i, skipped
         cell = base + code
         ints[cell, 0] += 1
-        value, old = values[i], floats[cell, column]
-        total = old + value
-        moved = total - old
-        floats[cell, column] = total
-        floats[cell, column + 1] += (old - (total - moved)) + (value - moved)
+        total, rest = two_sum(floats[cell, 0], values[i])
+        floats[cell, 0] = total
+        floats[cell, 1] += rest
     return ordinates.shape[0], skipped
+
+
+@njit(nogil=True, cache=True)
+def find_sparse(panes: np.ndarray, codes: np.ndarray, pane: int, code: int) -> int:
+    """The place of (pane, code) in the table, or the free place where it belongs."""
+    mixed = pane * _MIX_PANE ^ code * _MIX_CODE
+    mask = panes.shape[0] - 1
+    cell = (mixed ^ (mixed >> 32)) & mask
+    while panes[cell] != FREE and (panes[cell] != pane or codes[cell] != code):
+        cell = (cell + 1) & mask
+    return cell
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def locate_sparse(start: int, codes: np.ndarray, ordinates: np.ndarray, place: tuple, panes: np.ndarray,
+                  keys: np.ndarray, room: int, ints: np.ndarray, cells: np.ndarray) -> tuple:
+    """`locate_dense` for a table that holds only cells with items; it takes at most `room` new cells.
+
+    Also returns the room that is left.
+    """
+    low, high, pane, skipped = 1, 0, 0, 0
+    for i in range(start, ordinates.shape[0]):
+        at = ordinates[i]
+        if at < low or at >= high:
+            pane = (at - place[0]) // place[1]
+            low = place[0] + pane * place[1]
+            high = low + place[1]
+            if outside(pane, place[2], place[3]):
+                pane = FREE
+        if pane == FREE:
+            cells[i] = -1
+            skipped += 1
+            continue
+        cell = find_sparse(panes, keys, pane, codes[i])
+        if panes[cell] == FREE:
+            if room == 0:
+                return i, skipped, room
+            room -= 1
+            panes[cell] = pane
+            keys[cell] = codes[i]
+        cells[i] = cell
+        ints[cell, 0] += 1
+    return ordinates.shape[0], skipped, room
+
+
+@njit(nogil=True, cache=True)
+def settle_sparse(panes: np.ndarray, codes: np.ndarray, new_panes: np.ndarray, new_codes: np.ndarray,
+                  cells: np.ndarray) -> None:
+    """Put the different pairs (new_panes, new_codes) into the table and write their places down."""
+    for i in range(new_panes.shape[0]):
+        cell = find_sparse(panes, codes, new_panes[i], new_codes[i])
+        panes[cell] = new_panes[i]
+        codes[cell] = new_codes[i]
+        cells[i] = cell
+
+
+@njit(nogil=True, cache=True)
+def add_float_sum(cells: np.ndarray, values: np.ndarray, floats: np.ndarray, word: int) -> None:
+    for i in range(cells.shape[0]):
+        cell = cells[i]
+        if cell >= 0:
+            total, rest = two_sum(floats[cell, word], values[i])
+            floats[cell, word] = total
+            floats[cell, word + 1] += rest
+
+
+@njit(nogil=True, cache=True)
+def add_int_sum(cells: np.ndarray, values: np.ndarray, unsigned: bool, ints: np.ndarray, word: int) -> None:
+    """128-bit sums; `unsigned`: the values are uint64 read as int64."""
+    for i in range(cells.shape[0]):
+        cell = cells[i]
+        if cell >= 0:
+            value = values[i]
+            low = ints[cell, word] + value
+            carry = np.int64((low ^ _SIGN) < (value ^ _SIGN))
+            ints[cell, word] = low
+            ints[cell, word + 1] += carry if unsigned else carry + (value >> 63)
+
+
+@njit(nogil=True, cache=True)
+def add_least(cells: np.ndarray, values: np.ndarray, table: np.ndarray, word: int) -> None:
+    for i in range(cells.shape[0]):
+        if cells[i] >= 0 and values[i] < table[cells[i], word]:
+            table[cells[i], word] = values[i]
+
+
+@njit(nogil=True, cache=True)
+def add_greatest(cells: np.ndarray, values: np.ndarray, table: np.ndarray, word: int) -> None:
+    for i in range(cells.shape[0]):
+        if cells[i] >= 0 and values[i] > table[cells[i], word]:
+            table[cells[i], word] = values[i]
+
+
+@njit(nogil=True, cache=True)
+def _add_moments(floats: np.ndarray, cell: int, word: int, high: float, low: float) -> None:
+    """Add the value `high + low`; the first value of a cell becomes its shift (NaN before)."""
+    if np.isnan(floats[cell, word]):
+        floats[cell, word] = high
+    away, rest = two_sum(high, -floats[cell, word])
+    rest += low
+    square, error = two_product(away, away)
+    total, lost = two_sum(floats[cell, word + 1], away)
+    floats[cell, word + 1] = total
+    floats[cell, word + 2] += lost + rest
+    total, lost = two_sum(floats[cell, word + 3], square)
+    floats[cell, word + 3] = total
+    floats[cell, word + 4] += lost + (error + 2.0 * away * rest)
+
+
+@njit(nogil=True, cache=True)
+def add_float_moments(cells: np.ndarray, values: np.ndarray, floats: np.ndarray, word: int) -> None:
+    for i in range(cells.shape[0]):
+        if cells[i] >= 0:
+            _add_moments(floats, cells[i], word, values[i], 0.0)
+
+
+@njit(nogil=True, cache=True)
+def add_int_moments(cells: np.ndarray, values: np.ndarray, unsigned: bool, floats: np.ndarray, word: int) -> None:
+    for i in range(cells.shape[0]):
+        if cells[i] >= 0:
+            high, low = split_int(values[i], unsigned)
+            _add_moments(floats, cells[i], word, high, low)

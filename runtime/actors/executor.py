@@ -22,9 +22,9 @@ from runtime.errors import ClosedError
 from runtime.host import Host
 from runtime.message import Message
 from runtime.node import SINK, SOURCE, Node, Sink
-from runtime.ray_session import dashboard_address, ensure_ray
+from runtime.actors.session import dashboard_address, ensure_ray
 from runtime.statistics import WORDS, NodeStats
-from runtime.supervisor import Supervisor
+from runtime.actors.supervisor import Supervisor
 from runtime.topology import Graph
 from runtime.wiring import DRIVER, crossing_edges, place_of, wire
 

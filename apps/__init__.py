@@ -1,0 +1,1 @@
+"""Programs for the command line: argument parsing and printing, the work is done by the layers below."""

@@ -1,0 +1,241 @@
+"""The two stages of the built-in aggregates: cells of panes, then windows of cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from patterns.queries.cells import DenseCells, Placing, SparseCells
+from patterns.queries.fields import COUNT, Field, Layout, Place, encoded
+from patterns.queries.kernels import aggregates as kernels
+from patterns.queries.multisets import Multiset, MultisetPanes, MultisetWindows, Weighted, spread
+from patterns.queries.rows import Waiting, starts_of
+from patterns.queries.sliding import Fired, TwoStacks
+from patterns.query import Frontier, empty_columns
+from patterns.window import Grid
+from runtime.message import Columns
+
+#: Items whose ordinate is their pane already.
+_BY_PANE: Placing = (0, 1, 1, 1)
+
+
+class Finish(Protocol):
+    """How a result is made from what was kept of a window."""
+
+    @property
+    def output(self) -> str: ...
+
+    @property
+    def multiset(self) -> Multiset | None: ...
+
+    def result(self, kept: Mapping[str, np.ndarray]) -> np.ndarray: ...
+
+    def of_values(self, held: Weighted) -> np.ndarray: ...
+
+
+class AggregatePanes:
+    """First stage: fields of every pane and key, one pass per batch; partials have one column per field."""
+
+    def __init__(self, fields: Sequence[Field], multisets: Sequence[Multiset] = ()) -> None:
+        self._fields = tuple(fields)
+        self._layout: Layout | None = None
+        self._cells: DenseCells | SparseCells
+        self._fused = False
+        self._found = np.empty(0, np.int64)
+        self._zeros = np.empty(0, np.int64)
+        self._multisets = [MultisetPanes(multiset) for multiset in multisets]
+
+    def add(self, codes: np.ndarray | None, panes: np.ndarray, columns: Columns) -> None:
+        """Take in items by pane; `codes` None means that all items have code 0."""
+        self._add(codes, panes, _BY_PANE, columns)
+        for multiset in self._multisets:
+            multiset.add(codes, panes, columns)
+
+    def add_times(self, codes: np.ndarray | None, times: np.ndarray, grid: Grid, columns: Columns) -> int:
+        """Take in items by event time (or position) on `grid`; returns how many of them are in no window.
+
+        Saves the caller the array of panes: the fastest way in.
+        """
+        place = grid.origin, grid.pane, grid.panes_per_slide, grid.panes_per_window
+        outside = self._add(codes, times, place, columns)
+        if self._multisets:
+            panes = grid.pane_of(times)
+            inside = grid.inside(panes)
+            panes, codes = panes[inside], None if codes is None else codes[inside]
+            for multiset in self._multisets:
+                column = multiset.multiset.column
+                multiset.add(codes, panes, {column: columns[column][inside]})
+        return outside
+
+    def close(self, before: Frontier) -> Columns:
+        """The partials of all panes below `before`, sorted by pane, then code."""
+        closed = None if self._layout is None else self._cells.take(before)
+        if closed is None or not len(closed.panes):
+            return empty_columns(("pane", "code", *(field.name for field in self._fields)))
+        assert self._layout is not None
+        partials = {"pane": closed.panes, "code": closed.codes,
+                    **self._layout.to_columns(closed.ints, closed.floats)}
+        parts = []
+        for multiset in self._multisets:
+            panes, codes, values, weights = multiset.close(before)
+            starts = starts_of(panes, codes)
+            groups = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(panes))))
+            parts.append((multiset.multiset, groups, values, weights))
+        return spread(partials, parts)
+
+    @property
+    def size_bytes(self) -> int:
+        held = sum(multiset.size_bytes for multiset in self._multisets)
+        return held + (0 if self._layout is None else self._cells.size_bytes)
+
+    def _add(self, codes: np.ndarray | None, ordinates: np.ndarray, place: Placing, columns: Columns) -> int:
+        """Take in items; returns how many are in no window. A full table is enlarged on the way."""
+        items = len(ordinates)
+        if not items:
+            return 0
+        layout = self._bound(columns)
+        codes = self._code_zero(items) if codes is None else fixed(codes)
+        ordinates = fixed(ordinates)
+        values = [codes if where.field is COUNT else fixed(_words(where, columns[where.field.column]))
+                  for where in layout.places]
+        if len(self._found) < items:
+            self._found = np.empty(items, np.int64)
+        start, outside = 0, 0
+        while start < items:
+            stop, skipped = self._pass(layout, start, codes, ordinates, place, values)
+            outside += skipped
+            if stop < items:
+                self._cells = self._cells.room(codes[stop:])
+            start = stop
+        return outside
+
+    def _pass(self, layout: Layout, start: int, codes: np.ndarray, ordinates: np.ndarray, place: Placing,
+              values: list[np.ndarray]) -> tuple[int, int]:
+        """Add the items from `start` on, as far as there is room: where it stopped, and how many are in no window."""
+        cells = self._cells
+        if self._fused and isinstance(cells, DenseCells):
+            stop, outside = kernels.add_dense(start, codes, ordinates, place, cells.slots, cells.width,
+                                              cells.ints, cells.floats, values[1])
+            return stop, outside
+        stop, outside = cells.locate(start, codes, ordinates, place, self._found)
+        found = self._found[start:stop]
+        for where, column in zip(layout.places, values, strict=True):
+            _add_field(where, found, column[start:stop], cells)
+        return stop, outside
+
+    def _bound(self, columns: Columns) -> Layout:
+        """The layout for the types of `columns`; the first batch decides."""
+        dtypes = {field.name: columns[field.column].dtype for field in self._fields if field is not COUNT}
+        if self._layout is None:
+            self._layout = Layout(self._fields, dtypes)
+            self._cells = DenseCells(self._layout)
+            places = self._layout.places
+            self._fused = len(places) == 2 and places[1].field.kind == "sum" and places[1].floating
+        else:
+            self._layout.check(dtypes)
+        return self._layout
+
+    def _code_zero(self, items: int) -> np.ndarray:
+        if len(self._zeros) < items:
+            self._zeros = fixed(np.zeros(items, np.int64))
+        return self._zeros[:items]
+
+
+class AggregateWindows:
+    """Second stage: the fields and multisets of every window, and `specs`' results (None: partials again)."""
+
+    def __init__(self, fields: Sequence[Field], multisets: Sequence[Multiset], per_window: int, per_slide: int,
+                 specs: Sequence[Finish] | None) -> None:
+        self._fields, self._specs = tuple(fields), specs
+        self._per_window, self._per_slide = per_window, per_slide
+        self._waiting = Waiting()
+        self._layout: Layout | None = None
+        self._stacks: TwoStacks
+        self._multisets = [MultisetWindows(multiset, per_window, per_slide) for multiset in multisets]
+
+    def advance(self, partials: Columns, before: Frontier) -> Columns:
+        partials = self._waiting.ready(partials, before)
+        rows = len(partials["pane"])
+        if rows and self._layout is None:
+            self._layout = Layout(self._fields, {field.name: partials[field.name].dtype for field in self._fields})
+            self._stacks = TwoStacks(self._layout, self._per_window, self._per_slide)
+        if self._layout is None:
+            return self._nothing()
+        ints, floats = self._layout.to_words(partials) if rows else self._layout.blank(0)
+        for multiset in self._multisets:
+            if rows:
+                multiset.add(partials)
+        fired = self._stacks.advance(fixed(partials["pane"]), fixed(partials["code"]), ints, floats, before)
+        return self._fired(self._layout, fired) if len(fired.windows) else self._nothing()
+
+    def _fired(self, layout: Layout, fired: Fired) -> Columns:
+        names = {"window": fired.windows, "code": fired.codes}
+        kept = layout.to_columns(fired.ints, fired.floats)
+        if self._specs is None:
+            parts = []
+            for multiset in self._multisets:
+                pieces = list(multiset.windows(fired.windows, fired.codes))
+                parts.append((multiset.multiset, *map(np.concatenate, zip(*pieces, strict=True))))
+            result = spread({**names, **kept}, parts)
+        else:
+            values = self._of_values(fired)
+            result = {**names, **{spec.output: values[spec.output] if spec.output in values else spec.result(kept)
+                                  for spec in self._specs}}
+        for multiset in self._multisets:
+            multiset.purge(self._stacks.starts)
+        return result
+
+    def _of_values(self, fired: Fired) -> dict[str, np.ndarray]:
+        """The results that are taken from multisets."""
+        parts: dict[str, list[np.ndarray]] = {}
+        for multiset in self._multisets:
+            for held in multiset.windows(fired.windows, fired.codes):
+                for spec in self._specs or ():
+                    if spec.multiset == multiset.multiset:
+                        parts.setdefault(spec.output, []).append(spec.of_values(held))
+        return {name: np.concatenate(pieces) for name, pieces in parts.items()}
+
+    def _nothing(self) -> Columns:
+        if self._specs is None:
+            return empty_columns(("window", "code", *(field.name for field in self._fields)))
+        return empty_columns(("window", "code", *(spec.output for spec in self._specs)))
+
+    @property
+    def size_bytes(self) -> int:
+        held = sum(multiset.size_bytes for multiset in self._multisets)
+        return held + (0 if self._layout is None else self._stacks.size_bytes)
+
+
+def fixed(array: np.ndarray) -> np.ndarray:
+    """A read-only contiguous view, so that kernels are compiled once, whatever the caller's array is like."""
+    array = np.ascontiguousarray(array)
+    if array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array
+
+
+def _words(place: Place, column: np.ndarray) -> np.ndarray:
+    """The values of an input column as kernels read them: float64, int64, or the bits of uint64 for sums."""
+    if column.dtype == np.uint64 and place.field.kind in ("sum", "moments"):
+        return column.view(np.int64) if column.flags.c_contiguous else column.copy().view(np.int64)
+    return encoded(column)
+
+
+def _add_field(place: Place, cells: np.ndarray, values: np.ndarray, table: DenseCells | SparseCells) -> None:
+    kind, word, unsigned = place.field.kind, place.first, place.dtype == np.uint64
+    words = table.floats if place.floating else table.ints
+    if kind == "sum" and place.floating:
+        kernels.add_float_sum(cells, values, words, word)
+    elif kind == "sum":
+        kernels.add_int_sum(cells, values, unsigned, words, word)
+    elif kind == "least":
+        kernels.add_least(cells, values, words, word)
+    elif kind == "greatest":
+        kernels.add_greatest(cells, values, words, word)
+    elif kind == "moments" and place.dtype.kind == "f":
+        kernels.add_float_moments(cells, values, words, word)
+    elif kind == "moments":
+        kernels.add_int_moments(cells, values, unsigned, words, word)

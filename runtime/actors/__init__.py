@@ -1,0 +1,6 @@
+"""The Ray executor: the only part of windowfarm that imports Ray."""
+
+from runtime.actors.executor import run_on_ray
+from runtime.actors.session import dashboard_address, ensure_ray, stop_ray
+
+__all__ = ["dashboard_address", "ensure_ray", "run_on_ray", "stop_ray"]
