@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,6 +14,7 @@ from patterns.specs import Inner, KeyFarm, PaneFarm, Pattern, WinFarm, WinMapRed
 from patterns.window import Grid
 from patterns.worker import MergeWorker, PaneWorker, WindowWorker
 from runtime.errors import SpecError
+from runtime.node import Node
 from runtime.topology import Block, all_to_all, farm, node, pipe
 
 
@@ -107,6 +108,8 @@ def _farm(job: Job, routing: Routing, workers: Sequence[Block]) -> Block:
 def _two_stages(pattern: PaneFarm | WinMapReduce, job: Job, collect: bool = True) -> Block:
     """PaneFarm (panes, then windows of panes) and WinMapReduce (parts of windows, then their sum)."""
     grid = job.grid
+    routing: Routing
+    makers: Sequence[Callable[[], Node]]
     if isinstance(pattern, PaneFarm):
         first, second, routing = pattern.plq, pattern.wlq, ByPane(grid, pattern.plq)
         makers = [partial(PaneWorker, job.query, grid, job.counted)] * first

@@ -32,7 +32,7 @@ class Collector(ProgressingNode):
                 ready.append({name: column[closed] for name, column in columns.items()})
             if not closed.all():
                 rest.append({name: column[~closed] for name, column in columns.items()})
-        self._held = rest
+        self._held = list(rest)
         return in_order(ready, ("window", "code")) if ready else {}
 
     def _closed(self, progress: Progress) -> list[Emit]:

@@ -186,7 +186,8 @@ def _ranks(keys: Sequence[object]) -> np.ndarray:
     return ranks
 
 
-def _lookup(extents: Sequence[tuple[np.ndarray, ...]], windows: np.ndarray, codes: np.ndarray, is_end: int) -> np.ndarray:
+def _lookup(extents: Sequence[tuple[np.ndarray, ...]], windows: np.ndarray, codes: np.ndarray,
+            is_end: int) -> np.ndarray:
     """Event time at which window `windows[i]` of key `codes[i]` begins or ends."""
     if not len(windows):
         return np.empty(0, np.int64)

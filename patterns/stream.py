@@ -62,7 +62,8 @@ class Stream:
 
     def window(self, window: Window) -> Windowed:
         if not isinstance(window, TimeWindow | CountWindow):
-            raise SpecError(f"`window` must be a window model such as TimeWindow(\"1s\", slide=\"200ms\"), got {window!r}")
+            raise SpecError("`window` must be a window model such as TimeWindow(\"1s\", slide=\"200ms\"), "
+                            f"got {window!r}")
         return Windowed(self, window)
 
 

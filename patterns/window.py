@@ -28,7 +28,8 @@ def duration_us(value: Duration, parameter: str = "duration") -> int:
     (250000, 1500000, 42)
     """
     if isinstance(value, bool):
-        raise SpecError(f"`{parameter}` must be a duration, got {value!r}: write \"250ms\", a timedelta or microseconds")
+        raise SpecError(f"`{parameter}` must be a duration, got {value!r}: "
+                        "write \"250ms\", a timedelta or microseconds")
     if isinstance(value, timedelta):
         return round(value / timedelta(microseconds=1))
     if isinstance(value, int | np.integer):

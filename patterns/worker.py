@@ -182,7 +182,7 @@ def take_ready(held: Sequence[Columns], before: Frontier) -> tuple[list[Columns]
 
 
 def in_order(parts: Sequence[Columns], by: tuple[str, str]) -> Columns:
-    """Rows of all `parts` (one at the least) together, sorted by the two columns `by`; rows that are equal keep their order."""
+    """Rows of all `parts` (one at the least) together, sorted by the two columns `by`; equal rows keep their order."""
     parts = [part for part in parts if len(part[by[0]])] or parts[:1]
     if len(parts) == 1:
         return parts[0]

@@ -28,6 +28,7 @@ from runtime.errors import ClosedError, NodeError, WindowfarmError
 from runtime.message import Batch, Message, Punctuation
 from runtime.node import SOURCE, Emit, Node
 
+
 @dataclass
 class Outlet:
     """One output port: a sender to another process, or a cell and port in this one."""

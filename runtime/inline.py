@@ -7,6 +7,7 @@ same seed the same order of events.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import NoReturn
 
 import numpy as np
 
@@ -29,5 +30,5 @@ def run_inline(graph: Graph, source: Iterator[Message | None], take: Callable[[M
     return tuple(NodeStats.from_words(name, row) for name, row in words.items())
 
 
-def _no_channel(edge: int) -> None:
+def _no_channel(edge: int) -> NoReturn:
     raise StateError(f"edge {edge} of an inline graph leads out of the process")

@@ -173,7 +173,8 @@ def _check(closed: Graph) -> None:
     for edge in closed.edges:
         for end in (edge.source, edge.target):
             if end not in known:
-                raise SpecError(f"edge {edge.source} -> {edge.target} names the unknown node {end!r}: add it to the graph")
+                raise SpecError(f"edge {edge.source} -> {edge.target} names the unknown node {end!r}: "
+                                "add it to the graph")
         if edge.capacity_bytes <= 0:
             raise SpecError(f"`capacity_bytes` must be greater than 0, got {edge.capacity_bytes}")
     order = _forward_order(closed)

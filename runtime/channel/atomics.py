@@ -39,7 +39,7 @@ import platform
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
