@@ -51,3 +51,7 @@ class StateError(WindowfarmError):
 
 class ClosedError(WindowfarmError):
     """The channel was closed: by its producer (end of stream), or because the other side is gone."""
+
+
+class FullError(WindowfarmError):
+    """An arena has no room for a chunk now; a node asks `Arena.room` before it takes more input."""

@@ -8,7 +8,11 @@ The same host serves three places: inline (all nodes, local queues, a seeded sch
 is worked through to the end, all its outputs written, before the next is received; so views of shared
 memory stay valid as long as anything may look at them, and a full output holds back the input: that is
 how back pressure travels to the source. While an output is full the host still takes feedback, which
-is what makes the full output drain in a farm with a loop.
+is what makes the full output drain in a farm with a loop. An output with `overflow_bytes` may keep that
+much aside (copied) before it holds back anything: one slow worker then does not block the others.
+
+Chunks that a message names are resolved to views before the node sees it and given back when the node
+is done and its outputs are written; an output that would have to wait takes a copy with it.
 """
 
 from __future__ import annotations
@@ -17,75 +21,53 @@ import random
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from runtime import statistics as st
-from runtime.channel.contract import Receiver, Sender
+from runtime.arena import Arena, ArenaReader
+from runtime.cell import Cell, Inlet, Outlet, copied, fitting, refs_of
 from runtime.errors import ClosedError, NodeError, WindowfarmError
-from runtime.message import Batch, Message, Punctuation
-from runtime.node import SOURCE, Emit, Node
+from runtime.message import Batch, Chunks, Message, Punctuation, Shared
+from runtime.node import SOURCE, Emit
 
-
-@dataclass
-class Outlet:
-    """One output port: a sender to another process, or a cell and port in this one."""
-
-    sender: Sender | None = None
-    cell: Cell | None = None
-    port: int = 0
-    feedback: bool = False
-    waiting: deque[Message] = field(default_factory=deque)
-
-
-@dataclass
-class Inlet:
-    """One input port that is fed from another process."""
-
-    receiver: Receiver
-    cell: Cell
-    port: int
-    feedback: bool = False
-    open: bool = True
-
-
-@dataclass
-class Cell:
-    """A node in its host, with its outlets and its row of statistics."""
-
-    name: str
-    node: Node
-    words: np.ndarray
-    outlets: list[Outlet] = field(default_factory=list)
-    open_inputs: int = 0
-    feedback_ports: frozenset[int] = frozenset()
-    ended: bool = False
-    finished: bool = False
+_ITEMS_IN, _ITEMS_OUT, _BATCHES_IN, _BATCHES_OUT, _BUSY, _STATE, _BEAT, _LATENCY, _QUEUED = (st.WORD[word] for word in (
+    "items_in", "items_out", "batches_in", "batches_out", "busy_ns", "state", "beat", "latency_ns", "queued_bytes"))
+#: The length of the input queues is looked up once in so many messages.
+_LOOK_EVERY = 64
 
 
 class Host:
     """Runs `cells` until all have finished; see the module's head for the rules.
 
     `source` yields the messages of the cell named "source", or None when there is nothing to send yet;
-    `wait(seen, timeout_s)` sleeps until the host's bell is rung and `bell_value()` reads it.
+    `wait(seen, timeout_s)` sleeps until the host's bell is rung and `bell_value()` reads it; `readers`
+    are the arenas, by number, of which chunks may arrive here.
     """
 
     def __init__(self, cells: Sequence[Cell], inlets: Sequence[Inlet], *,
                  source: Iterator[Message | None] | None = None, seed: int | None = None,
                  bell_value: Callable[[], int] = lambda: 0,
                  wait: Callable[[int, float], object] = lambda seen, timeout_s: time.sleep(0),
-                 idle_s: float = 0.5) -> None:
+                 idle_s: float = 0.5, readers: Mapping[int, Arena | ArenaReader] | None = None) -> None:
         self._cells = list(cells)
         self._inlets = list(inlets)
         self._source = source
         self._source_cell = next((cell for cell in cells if cell.name == SOURCE), None)
         self._random = random.Random(seed) if seed is not None else None
         self._bell_value, self._wait, self._idle_s = bell_value, wait, idle_s
+        self._readers = readers or {}
         self._queue: deque[tuple[Cell, int, Message | None]] = deque()
+        self._backlog: list[tuple[Cell, Outlet]] = []       # the outlets at which something waits
         self._next_inlet = 0
-        self._held: list[Receiver] = []
+        self._received = 0
+        self._held: list[Callable[[], None]] = []
+        self._reading: list[np.ndarray] = []                # memory that is given back right after this call
+        self._unfinished = sum(not cell.finished for cell in self._cells)
+        self._empty_pulls = 0                               # how often in a row the source had nothing yet
 
     def run(self) -> None:
         """Step until every cell has finished; raises what a node raised, with the node's name."""
@@ -96,24 +78,25 @@ class Host:
 
     @property
     def finished(self) -> bool:
-        return not self._queue and all(cell.finished for cell in self._cells) and not self._blocked
+        return not self._unfinished and not self._queue and not self._backlog
 
     # -- one step -------------------------------------------------------------------------------
 
     def step(self) -> bool:
         """Do one thing that can be done now; False if there is nothing."""
-        if self._flush():
-            return True
-        if self._blocked:
-            return self._receive(feedback_only=True)
+        if self._backlog:
+            if self._flush():
+                return True
+            if self._blocked:
+                return self._receive(feedback_only=True)
         if self._random is not None and self._random.random() < 0.3 and self._pull():
             return True
-        place = self._deliverable()
-        if place is not None:
+        if self._queue:
+            place = self._deliverable()
+            if place is None:  # what is queued waits for feedback
+                return self._receive(feedback_only=True)
             self._deliver(place)
             return True
-        if self._queue:  # what is queued waits for feedback
-            return self._receive(feedback_only=True)
         self._release()
         return self._receive(feedback_only=False) or self._pull()
 
@@ -133,27 +116,27 @@ class Host:
         cell = self._source_cell
         if self._source is None or cell is None or cell.finished:
             return False
-        cell.words[st.WORD["beat"]] += 1
+        self._empty_pulls += 1
+        cell.row[_BEAT] += 1
         try:
             message = next(self._source)
         except StopIteration:
-            cell.words[st.WORD["state"]] = st.DONE
+            self._empty_pulls = 0
             self._close(cell)
             return True
         if message is None:
             return False
-        if isinstance(message, Batch):
-            cell.words[st.WORD["items_out"]] += len(message)
-            cell.words[st.WORD["batches_out"]] += 1
+        self._empty_pulls = 0
         self._send(cell, (Emit(message),))
         return True
 
     def _receive(self, feedback_only: bool) -> bool:
-        for turn in range(len(self._inlets)):
-            inlet = self._inlets[(self._next_inlet + turn) % len(self._inlets)]
-            if not inlet.open or (feedback_only and not inlet.feedback):
+        inlets = self._inlets
+        for turn in range(len(inlets)):
+            inlet = inlets[(self._next_inlet + turn) % len(inlets)]
+            if not inlet.open:
                 continue
-            if not inlet.feedback and not inlet.cell.node.accepts:
+            if not inlet.feedback and (feedback_only or not inlet.cell.node.accepts):
                 continue
             try:
                 message = inlet.receiver.try_receive()
@@ -167,10 +150,23 @@ class Host:
                 return True
             if message is not None:
                 self._next_inlet += turn + 1
-                self._held.append(inlet.receiver)
-                self._process(inlet.cell, message, inlet.port)
+                self._take(inlet, message)
                 return True
         return False
+
+    def _take(self, inlet: Inlet, message: Message) -> None:
+        if isinstance(message, Batch) or (isinstance(message, Chunks) and message.chunks):
+            self._held.append(inlet.receiver.release)
+        elif inlet.receiver.release not in self._held:
+            inlet.receiver.release()  # nothing looks at what came through this channel
+        if isinstance(message, Shared):
+            reader, ref = self._readers[message.ref.arena], message.ref
+            self._held.append(partial(reader.give_back, (ref,)))
+            message = Batch(reader.view(ref), message.stamp_ns, message.first_row, message.meta)
+        self._received += 1
+        if self._received % _LOOK_EVERY == 0:
+            self._count_queued()
+        self._process(inlet.cell, message, inlet.port)
 
     def _deliver(self, place: int) -> None:
         cell, port, message = self._queue[place]
@@ -183,16 +179,37 @@ class Host:
     # -- nodes ----------------------------------------------------------------------------------
 
     def _process(self, cell: Cell, message: Message, port: int) -> None:
+        if isinstance(message, Chunks) and message.refs:
+            self._process_chunks(cell, message, port)
+        else:
+            self._process_one(cell, message, port)
+
+    def _process_one(self, cell: Cell, message: Message, port: int) -> None:
         if cell.finished:
             return  # a feedback that came after the last task was accounted for
-        words = cell.words
-        if isinstance(message, Batch):
-            words[st.WORD["items_in"]] += len(message)
-            words[st.WORD["batches_in"]] += 1
+        row = cell.row
+        if isinstance(message, Batch | Chunks):
+            row[_ITEMS_IN] += len(message)
+            row[_BATCHES_IN] += 1
+            if message.stamp_ns:
+                row[_LATENCY] = time.monotonic_ns() - message.stamp_ns
         elif isinstance(message, Punctuation):
-            words[st.WORD["watermark"]] = message.watermark
-        self._work(cell, lambda: cell.node.process(message, port))
+            row[st.WORD["watermark"]] = message.watermark
+        self._work(cell, partial(cell.node.process, message, port))
         self._finish_if_done(cell)
+
+    def _process_chunks(self, cell: Cell, message: Chunks, port: int) -> None:
+        """Process `message` with its chunks as views, then give them back."""
+        refs = message.refs
+        readers = {ref.arena: self._readers[ref.arena] for ref in refs}
+        chunks = [readers[ref.arena].view(ref) for ref in refs]
+        self._reading = [reader.extent for reader in readers.values()]
+        try:
+            self._process_one(cell, Chunks(refs, message.meta, message.stamp_ns, chunks), port)
+        finally:
+            self._reading = []
+        for number, reader in readers.items():
+            reader.give_back([ref for ref in refs if ref.arena == number])
 
     def _input_closed(self, cell: Cell) -> None:
         cell.open_inputs -= 1
@@ -202,21 +219,26 @@ class Host:
             self._finish_if_done(cell)
 
     def _work(self, cell: Cell, call: Callable[[], object]) -> None:
-        words = cell.words
-        words[st.WORD["state"]] = st.BUSY
+        row = cell.row
+        row[_STATE] = st.BUSY
         begin = time.perf_counter_ns()
         try:
-            outputs = list(call())  # type: ignore[call-overload]
+            outputs: list[Emit] = list(call())  # type: ignore[call-overload]
         except WindowfarmError:
             raise
         except Exception as error:
             raise NodeError(cell.name, f"failed: {type(error).__name__}: {error}", traceback.format_exc()) from error
-        words[st.WORD["busy_ns"]] += time.perf_counter_ns() - begin
-        words[st.WORD["beat"]] += 1
-        words[st.WORD["state"]] = st.IDLE
+        row[_BUSY] += time.perf_counter_ns() - begin
+        row[_BEAT] += 1
+        row[_STATE] = st.IDLE
         for name, value in cell.node.gauges().items():
-            words[st.WORD[name]] = value
-        self._send(cell, outputs)
+            row[st.WORD[name]] = value
+        if outputs:
+            self._send(cell, outputs)
+        arena = cell.arena
+        if arena is not None:
+            arena.settle()
+            row[st.WORD["arena_bytes"]], row[st.WORD["arena_peak_bytes"]] = arena.used_bytes, arena.peak_bytes
 
     def _finish_if_done(self, cell: Cell) -> None:
         if cell.ended and not cell.finished and cell.node.in_flight == 0:
@@ -225,62 +247,102 @@ class Host:
     def _close(self, cell: Cell) -> None:
         """Close the outputs of `cell`: at once where nothing waits, else after what waits."""
         cell.finished = True
+        self._unfinished -= 1
         for outlet in cell.outlets:
             if outlet.cell is not None:
                 if not outlet.feedback:
                     self._queue.append((outlet.cell, outlet.port, None))
             elif not outlet.waiting and outlet.sender is not None:
                 outlet.sender.close()
-        cell.words[st.WORD["state"]] = st.DONE
+        cell.row[_STATE] = st.DONE
 
     # -- outputs --------------------------------------------------------------------------------
 
     def _send(self, cell: Cell, outputs: Sequence[Emit]) -> None:
         for emit in outputs:
+            message = emit.message
             ports = range(len(cell.outlets)) if emit.to is None else emit.to
-            if isinstance(emit.message, Batch) and cell.name != SOURCE:
-                cell.words[st.WORD["items_out"]] += len(emit.message)
-                cell.words[st.WORD["batches_out"]] += 1
+            if isinstance(message, Batch | Chunks):
+                cell.row[_ITEMS_OUT] += len(message)
+                cell.row[_BATCHES_OUT] += 1
+            shared = cell.shared(message, ports) if cell.multicast else None
             for port in ports:
                 outlet = cell.outlets[port]
+                if cell.arena is not None and isinstance(message, Chunks):
+                    cell.arena.lend(message.refs)
                 if outlet.cell is not None:
-                    self._queue.append((outlet.cell, outlet.port, emit.message))
-                    continue
-                assert outlet.sender is not None
-                for part in _fitting(emit.message, outlet.sender.capacity_bytes):
-                    if outlet.waiting or not self._try_send(outlet, part):
-                        outlet.waiting.append(part)
+                    self._queue.append((outlet.cell, outlet.port, self._own(message, always=False)))
+                elif shared is not None and outlet.reader >= 0:
+                    self._put(cell, outlet, shared)
+                elif outlet.sender is not None:
+                    for part in fitting(message, outlet.sender.capacity_bytes):
+                        self._put(cell, outlet, part)
 
-    def _try_send(self, outlet: Outlet, message: Message) -> bool:
+    def _put(self, cell: Cell, outlet: Outlet, message: Message) -> None:
+        if not outlet.waiting:
+            if self._try_send(cell, outlet, message):
+                return
+            self._backlog.append((cell, outlet))
+        message = self._own(message, always=outlet.overflow_bytes > 0)
+        outlet.waiting.append(message)
+        outlet.waiting_bytes += _size_of(message)
+
+    def _own(self, message: Message, always: bool) -> Message:
+        """`message`, copied if its columns lie in memory that is given back before it is sent."""
+        if isinstance(message, Batch) and (always or (self._reading and self._is_lent(message))):
+            return copied(message)
+        return message
+
+    def _is_lent(self, batch: Batch) -> bool:
+        return any(np.may_share_memory(column, memory)
+                   for column in batch.columns.values() for memory in self._reading)
+
+    def _try_send(self, cell: Cell, outlet: Outlet, message: Message) -> bool:
         assert outlet.sender is not None
+        refs, arena = refs_of(message), cell.arena
         try:
-            return outlet.sender.try_send(message)
+            if not refs:
+                return outlet.sender.try_send(message)
+            assert arena is not None
+            if outlet.reader < 0:  # no memory in common: the columns themselves travel
+                assert isinstance(message, Chunks)
+                sent = outlet.sender.try_send(replace(message, refs=(), chunks=[arena.view(ref) for ref in refs]))
+                if sent:
+                    arena.give_back(refs)
+                return sent
+            if not arena.credit(outlet.reader, len(refs)) or not outlet.sender.try_send(message):
+                return False
+            arena.sent(outlet.reader, len(refs))
+            return True
         except ClosedError:
             if outlet.feedback:
+                if arena is not None:
+                    arena.give_back(refs)
                 return True  # the emitter has finished: nobody needs this feedback any more
             raise
 
     @property
     def _blocked(self) -> bool:
-        return any(outlet.waiting for cell in self._cells for outlet in cell.outlets)
+        return any(outlet.blocks for _, outlet in self._backlog)
 
     def _flush(self) -> bool:
         """Write out what waits for room; True if anything moved."""
         moved = False
-        for cell in self._cells:
-            for outlet in cell.outlets:
-                while outlet.waiting and self._try_send(outlet, outlet.waiting[0]):
-                    outlet.waiting.popleft()
-                    moved = True
-                    if not outlet.waiting and cell.finished and outlet.sender is not None:
-                        outlet.sender.close()
+        for cell, outlet in self._backlog:
+            while outlet.waiting and self._try_send(cell, outlet, outlet.waiting[0]):
+                outlet.waiting_bytes -= _size_of(outlet.waiting.popleft())
+                moved = True
+            if not outlet.waiting and cell.finished and outlet.sender is not None:
+                outlet.sender.close()
+        if moved:
+            self._backlog = [(cell, outlet) for cell, outlet in self._backlog if outlet.waiting]
         return moved
 
     def _release(self) -> None:
         """Nothing in this host looks at received memory any more: hand it back."""
         if self._held:
-            for receiver in self._held:
-                receiver.release()
+            for give_back in self._held:
+                give_back()
             self._held.clear()
 
     # -- waiting --------------------------------------------------------------------------------
@@ -288,34 +350,33 @@ class Host:
     def _sleep(self, seen: int) -> None:
         begin = time.perf_counter_ns()
         blocked = self._mark_waiting()
-        self._wait(seen, 0.001 if self._source_waits else self._idle_s)
+        # A source that had nothing yet must be asked again: no bell rings for it.
+        again_s = min(0.001 * (1 + self._empty_pulls // 50), 0.005) if self._empty_pulls else self._idle_s
+        self._wait(seen, again_s)
         waited = time.perf_counter_ns() - begin
         for cell in self._cells:
-            cell.words[st.WORD["blocked_ns" if blocked else "idle_ns"]] += waited
-
-    @property
-    def _source_waits(self) -> bool:
-        """The source had nothing yet: it must be asked again soon, no bell rings for it."""
-        return self._source is not None and self._source_cell is not None and not self._source_cell.finished
+            cell.row[st.WORD["blocked_ns" if blocked else "idle_ns"]] += waited
 
     def _mark_waiting(self) -> bool:
         blocked = False
         for cell in self._cells:
-            if cell.finished and not self._blocked:
+            if cell.finished and not self._backlog:
                 continue
             full = next((port for port, outlet in enumerate(cell.outlets) if outlet.waiting), None)
-            cell.words[st.WORD["state"]] = st.IDLE if full is None else st.BLOCKED
-            cell.words[st.WORD["waits_for"]] = -1 if full is None else full
+            cell.row[_STATE] = st.IDLE if full is None else st.BLOCKED
+            cell.row[st.WORD["waits_for"]] = -1 if full is None else full
             blocked |= full is not None
+        self._count_queued()
         return blocked
 
+    def _count_queued(self) -> None:
+        for cell in self._cells:
+            cell.row[_QUEUED] = 0
+        for inlet in self._inlets:
+            if inlet.open:
+                inlet.cell.row[_QUEUED] += inlet.receiver.queued_bytes
 
-def _fitting(message: Message, capacity_bytes: int) -> Iterable[Message]:
-    """`message` in slices that a channel of `capacity_bytes` takes (a quarter of it each at the most)."""
-    limit = capacity_bytes // 4
-    if not isinstance(message, Batch) or message.size_bytes <= limit or len(message) < 2:
-        return (message,)
-    step = max(len(message) * limit // message.size_bytes, 1)
-    return [Batch({name: column[start:start + step] for name, column in message.columns.items()}, message.stamp_ns,
-                  message.first_row + start if message.first_row >= 0 else -1, message.meta)
-            for start in range(0, len(message), step)]
+
+def _size_of(message: Message) -> int:
+    """What a waiting message counts against `overflow_bytes`; one without columns counts a little, too."""
+    return 64 + (message.size_bytes if isinstance(message, Batch) else 0)

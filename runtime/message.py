@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgpack
 import numpy as np
+
+from runtime.errors import SpecError
 
 Columns = Mapping[str, np.ndarray]
 
@@ -73,23 +75,95 @@ class Barrier:
     snapshot: int
 
 
-Message = Batch | Punctuation | Feedback | Barrier
+class Ref(NamedTuple):
+    """Where a chunk of columns lies: the number of its arena, its slab, which writing of it, its rows."""
 
-_BATCH, _PUNCTUATION, _FEEDBACK, _BARRIER = range(4)
+    arena: int
+    start: int
+    serial: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chunks:
+    """Chunks of columns that lie in the sender's arena, written once and read in place.
+
+    The sender fills `refs` (from `Arena.write`) and `meta`; who receives it finds the columns of each in
+    `chunks`, read-only and good until `process` returns. Between machines the columns themselves travel.
+    """
+
+    refs: tuple[Ref, ...] = ()
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    stamp_ns: int = 0
+    chunks: Sequence[Columns] = ()
+
+    def __len__(self) -> int:
+        if self.refs:
+            return sum(ref.rows for ref in self.refs)
+        return sum(len(next(iter(columns.values()), ())) for columns in self.chunks)
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A batch for several readers that was written once, into the sender's arena; nodes see the batch."""
+
+    ref: Ref
+    stamp_ns: int = 0
+    first_row: int = -1
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+Message = Batch | Punctuation | Feedback | Barrier | Chunks | Shared
+
+_BATCH, _PUNCTUATION, _FEEDBACK, _BARRIER, _CHUNKS, _SHARED = range(6)
+Layout = Sequence[tuple[str, str, tuple[int, ...]]]
 
 
 def encode(message: Message) -> tuple[bytes, list[np.ndarray]]:
     """The header and the columns of `message`; the columns are C-contiguous."""
     if isinstance(message, Batch):
-        arrays = [np.ascontiguousarray(column) for column in message.columns.values()]
-        layout = [(name, array.dtype.str, array.shape)
-                  for name, array in zip(message.columns, arrays, strict=True)]
-        return _pack((_BATCH, layout, message.stamp_ns, message.first_row, dict(message.meta))), arrays
+        layout, arrays = taken_apart(message.columns)
+        return _pack((_BATCH, layout, message.stamp_ns, message.first_row, message.meta)), arrays
     if isinstance(message, Punctuation):
         return _pack((_PUNCTUATION, message.watermark, message.stamp_ns)), []
     if isinstance(message, Feedback):
-        return _pack((_FEEDBACK, dict(message.meta))), []
+        return _pack((_FEEDBACK, message.meta)), []
+    if isinstance(message, Shared):
+        return _pack((_SHARED, message.ref, message.stamp_ns, message.first_row, message.meta)), []
+    if isinstance(message, Chunks):
+        parts = [taken_apart(columns) for columns in message.chunks]
+        header = (_CHUNKS, message.refs, message.meta, message.stamp_ns, [layout for layout, _ in parts])
+        return _pack(header), [array for _, arrays in parts for array in arrays]
     return _pack((_BARRIER, message.snapshot)), []
+
+
+def taken_apart(columns: Columns) -> tuple[Layout, list[np.ndarray]]:
+    """Names, types and shapes of `columns`, and the columns as C-contiguous arrays."""
+    layout, arrays = [], []
+    for name, column in columns.items():
+        array = column if column.flags.c_contiguous else np.ascontiguousarray(column)
+        layout.append((name, array.dtype.str, array.shape))
+        arrays.append(array)
+    return layout, arrays
+
+
+def put_together(layout: Layout, buffers: Sequence[memoryview]) -> dict[str, np.ndarray]:
+    """The columns that `taken_apart` gave `layout` for, as views of `buffers`."""
+    columns = {}
+    for (name, dtype, shape), buffer in zip(layout, buffers, strict=True):
+        column = np.frombuffer(buffer, dtype)
+        columns[name] = column if len(shape) == 1 else column.reshape(shape)
+    return columns
+
+
+def raw_bytes(column: np.ndarray) -> memoryview:
+    """The memory of a C-contiguous `column`."""
+    if column.dtype.hasobject:
+        raise SpecError(f"a column must have a fixed-width type, got {column.dtype}: convert it first")
+    try:
+        return column.data.cast("B")
+    except (TypeError, ValueError):                 # times, text, records: memoryview does not know them
+        return column.reshape(-1).view(np.uint8).data
 
 
 def decode(header: bytes | memoryview, buffers: Sequence[memoryview]) -> Message:
@@ -97,24 +171,33 @@ def decode(header: bytes | memoryview, buffers: Sequence[memoryview]) -> Message
     kind, *rest = msgpack.unpackb(header, use_list=False)
     if kind == _BATCH:
         layout, stamp_ns, first_row, meta = rest
-        columns = {name: np.frombuffer(buffer, dtype).reshape(shape)
-                   for (name, dtype, shape), buffer in zip(layout, buffers, strict=True)}
-        return Batch(columns, stamp_ns, first_row, meta)
+        return Batch(put_together(layout, buffers), stamp_ns, first_row, meta)
     if kind == _PUNCTUATION:
         return Punctuation(*rest)
     if kind == _FEEDBACK:
         return Feedback(*rest)
+    if kind == _SHARED:
+        ref, *others = rest
+        return Shared(Ref(*ref), *others)
+    if kind == _CHUNKS:
+        refs, meta, stamp_ns, layouts = rest
+        chunks, place = [], 0
+        for layout in layouts:
+            chunks.append(put_together(layout, buffers[place:place + len(layout)]))
+            place += len(layout)
+        return Chunks(tuple(Ref(*ref) for ref in refs), meta, stamp_ns, chunks)
     return Barrier(*rest)
 
 
-def column_sizes(header: bytes | memoryview) -> list[int]:
-    """The size in bytes of each column that `header` announces, in order."""
-    kind, *rest = msgpack.unpackb(header, use_list=False)
-    if kind != _BATCH:
-        return []
-    return [int(np.dtype(dtype).itemsize * int(np.prod(shape, dtype=np.int64))) for _, dtype, shape in rest[0]]
-
-
 def _pack(parts: tuple[Any, ...]) -> bytes:
-    packed: bytes = msgpack.packb(parts)
+    packed: bytes = msgpack.packb(parts, default=_plain)
     return packed
+
+
+def _plain(value: object) -> object:
+    """What msgpack does not know but means the same as something that it knows."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"`meta` must hold plain values, got {type(value).__name__}: convert it first")

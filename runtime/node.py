@@ -11,6 +11,7 @@ import pickle
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from runtime.arena import Arena
 from runtime.message import Message
 
 #: Names of the two places of every graph that the driver fills.
@@ -31,6 +32,9 @@ class Node:
     Columns of a batch may be views of memory that is reused after `process` returns: a node copies
     what it keeps. It may emit views: they are written out before the memory is reused.
     """
+
+    def attach(self, arena: Arena) -> None:
+        """Get the arena that the node's spec asks for (`arena_bytes`), before the first message."""
 
     def process(self, message: Message, port: int) -> Iterable[Emit]:
         """Take one message from input port `port`; returns what to send, in order."""

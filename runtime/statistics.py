@@ -15,7 +15,8 @@ import numpy as np
 
 #: The words of a node's row, in order. Times are nanoseconds, `state` is one of `NODE_STATES`.
 WORDS = ("items_in", "items_out", "batches_in", "batches_out", "busy_ns", "blocked_ns", "idle_ns",
-         "late", "outside", "windows", "state_bytes", "queued_bytes", "state", "waits_for", "beat", "watermark")
+         "late", "outside", "windows", "state_bytes", "queued_bytes", "state", "waits_for", "beat", "watermark",
+         "latency_ns", "arena_bytes", "arena_peak_bytes")
 WORD = {name: number for number, name in enumerate(WORDS)}
 
 #: What a node is doing: waiting for input, working, waiting for room at output `waits_for`, done.
@@ -40,6 +41,9 @@ class NodeStats:
     windows: int = 0
     state_bytes: int = 0
     queued_bytes: int = 0
+    arena_bytes: int = 0
+    arena_peak_bytes: int = 0
+    latency_ms: float = 0.0
     state: str = "done"
 
     @property
@@ -52,7 +56,8 @@ class NodeStats:
     def from_words(cls, name: str, words: np.ndarray) -> NodeStats:
         figures: dict[str, Any] = {word: int(words[WORD[word]]) for word in (
             "items_in", "items_out", "batches_in", "batches_out", "late", "outside", "windows",
-            "state_bytes", "queued_bytes")}
+            "state_bytes", "queued_bytes", "arena_bytes", "arena_peak_bytes")}
+        figures["latency_ms"] = int(words[WORD["latency_ns"]]) / 1e6
         for word in ("busy", "blocked", "idle"):
             figures[f"{word}_s"] = int(words[WORD[f"{word}_ns"]]) / 1e9
         return cls(name=name, state=NODE_STATES[int(words[WORD["state"]])], **figures)

@@ -23,18 +23,36 @@ from runtime.node import SINK, SOURCE, Node
 
 DEFAULT_CAPACITY_BYTES = 16 << 20
 FEEDBACK_CAPACITY_BYTES = 256 << 10
+DEFAULT_ARENA_BYTES = 32 << 20
+MULTICASTS = ("copy", "shared")
 
 
 @dataclass(frozen=True)
 class NodeSpec:
     """A node to be: `make()` builds its state object where it will run. `host` names its process.
 
-    Nodes with the same host share a process ("" is the node's own, "driver" the caller's).
+    Nodes with the same host share a process ("" is the node's own, "driver" the caller's). With
+    `arena_bytes` the node gets an arena of that size (`Node.attach`). `multicast` says what becomes of a
+    batch for several other processes: "copy" writes it into the channel of each, "shared" once into the
+    arena, and the readers count it down. Up to `overflow_bytes` may wait at each output before the node
+    takes no more input, so that one slow receiver does not hold up the others.
     """
 
     name: str
     make: Callable[[], Node] = field(compare=False)
     host: str = ""
+    arena_bytes: int = 0
+    multicast: str = "copy"
+    overflow_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        if self.multicast not in MULTICASTS:
+            raise SpecError(f"`multicast` must be one of {', '.join(MULTICASTS)}, got {self.multicast!r}")
+        for name in ("arena_bytes", "overflow_bytes"):
+            if getattr(self, name) < 0:
+                raise SpecError(f"`{name}` must be at least 0, got {getattr(self, name)}")
+        if 0 < self.arena_bytes < 4096 or (self.multicast == "shared" and not self.arena_bytes):
+            raise SpecError(f"`arena_bytes` must be at least 4096 to have an arena, got {self.arena_bytes}")
 
     @property
     def place(self) -> str:
@@ -59,9 +77,10 @@ class Block:
     exits: tuple[str, ...]
 
 
-def node(name: str, make: Callable[[], Node], host: str = "") -> Block:
-    """A block of one node."""
-    return Block((NodeSpec(name, make, host),), (), (name,), (name,))
+def node(name: str, make: Callable[[], Node], host: str = "", *, arena_bytes: int = 0,
+         overflow_bytes: int = 0) -> Block:
+    """A block of one node; see `NodeSpec`."""
+    return Block((NodeSpec(name, make, host, arena_bytes, overflow_bytes=overflow_bytes),), (), (name,), (name,))
 
 
 def pipe(*blocks: Block) -> Block:
@@ -80,10 +99,17 @@ def parallel(blocks: Sequence[Block]) -> Block:
 
 
 def farm(emitter: Block, workers: Sequence[Block], collector: Block | None = None, *,
-         feedback: bool = False) -> Block:
-    """Emitter, replicated workers, and a collector if there is one; `feedback`: workers report to the emitter."""
+         feedback: bool = False, multicast: str = "copy") -> Block:
+    """Emitter, replicated workers, and a collector if there is one; `feedback`: workers report to the emitter.
+
+    `multicast` is what becomes of a batch that the emitter sends to several workers; see `NodeSpec`.
+    """
     if not workers:
         raise SpecError("`workers` of a farm must hold at least one block, got none")
+    if multicast != "copy":
+        emitter = replace(emitter, nodes=tuple(
+            replace(spec, multicast=multicast, arena_bytes=spec.arena_bytes or DEFAULT_ARENA_BYTES)
+            if spec.name in emitter.exits else spec for spec in emitter.nodes))
     whole = pipe(emitter, parallel(workers), *([collector] if collector else []))
     if not feedback:
         return whole

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from runtime.arena import Arena
+from runtime.cell import Cell, Inlet, Outlet
 from runtime.channel.contract import Receiver, Sender
-from runtime.host import Cell, Inlet, Outlet
 from runtime.node import SINK, SOURCE, Node
-from runtime.topology import Graph
+from runtime.topology import Graph, NodeSpec
 
 #: The host of the source, the sink and all that is fused with them.
 DRIVER = "driver"
@@ -22,16 +23,37 @@ def place_of(graph: Graph, name: str) -> str:
     return next(spec.place for spec in graph.nodes if spec.name == name)
 
 
+def arena_owners(graph: Graph) -> Sequence[NodeSpec]:
+    """The nodes with an arena; the place in the list is the arena's number."""
+    return [spec for spec in graph.nodes if spec.arena_bytes]
+
+
+def arena_readers(graph: Graph, spec: NodeSpec) -> Sequence[str]:
+    """The other hosts to which node `spec` may send chunks."""
+    places = dict.fromkeys(place_of(graph, edge.target) for edge in graph.outputs(spec.name))
+    return [place for place in places if place != spec.place]
+
+
 def wire(graph: Graph, nodes: Mapping[str, Node], words: Mapping[str, np.ndarray],
-         sender: Callable[[int], Sender], receiver: Callable[[int], Receiver]) -> tuple[list[Cell], list[Inlet]]:
-    """Cells and inlets of a host that runs `nodes`; `sender` and `receiver` open the channel of an edge."""
-    cells = {name: _cell(graph, name, node, words[name]) for name, node in nodes.items()}
+         sender: Callable[[int], Sender], receiver: Callable[[int], Receiver],
+         arenas: Mapping[str, Arena], reader: Callable[[int], int]) -> tuple[list[Cell], list[Inlet]]:
+    """Cells and inlets of a host that runs `nodes`; `sender` and `receiver` open the channel of an edge.
+
+    `arenas` are those of the nodes here, by node; `reader(edge)` is the number under which the arena of
+    the edge's source knows its target's process (-1: they share no memory).
+    """
+    cells = {name: _cell(graph, name, node, words[name], arenas.get(name)) for name, node in nodes.items()}
+    specs = {spec.name: spec for spec in graph.nodes}
     inlets = []
     for number, edge in enumerate(graph.edges):
         if edge.source in cells:
             here = cells.get(edge.target)
             port = graph.inputs(edge.target).index(edge)
             outlet = Outlet(None if here else sender(number), here, port, edge.feedback)
+            if edge.source in arenas and not here:
+                outlet.reader = reader(number)
+            if edge.source in specs:
+                outlet.overflow_bytes = specs[edge.source].overflow_bytes
             cells[edge.source].outlets.append(outlet)
         elif edge.target in cells:
             cell = cells[edge.target]
@@ -39,10 +61,13 @@ def wire(graph: Graph, nodes: Mapping[str, Node], words: Mapping[str, np.ndarray
     return list(cells.values()), inlets
 
 
-def _cell(graph: Graph, name: str, node: Node, words: np.ndarray) -> Cell:
+def _cell(graph: Graph, name: str, node: Node, words: np.ndarray, arena: Arena | None) -> Cell:
     edges = graph.inputs(name)
     loops = frozenset(port for port, edge in enumerate(edges) if edge.feedback)
-    return Cell(name, node, words, open_inputs=len(edges) - len(loops), feedback_ports=loops)
+    shares = any(spec.name == name and spec.multicast == "shared" for spec in graph.nodes)
+    if arena is not None:
+        node.attach(arena)
+    return Cell(name, node, words, len(edges) - len(loops), loops, arena, shares)
 
 
 def crossing_edges(graph: Graph) -> Sequence[int]:

@@ -60,6 +60,10 @@ SEEN_TAIL, READ = 768, 776                                      # the consumer's
 BELL_SIZE = 256
 WORD, SLEEPERS, SLEEPS, RINGS = 0, 128, 136, 8
 
+# The words of a free ring (an arena's way back): a fixed part, then one line for each writer, then the slots.
+FREE_HEADER, FREE_SLOTS = 512, 8192
+FREE_BELL, FREE_TAIL, FREE_HEAD, FREE_WANT = 0, 128, 256, 384
+
 # What `reserve` and `poll` answer instead of an offset.
 FULL, EMPTY, CLOSED, ABORTED = -1, -1, -2, -3
 
@@ -282,6 +286,43 @@ def ring_release(ring: int) -> int:
     if load_acquire(ring + WANT_SPACE) > read or swap(ring + WANT_SPACE, NEVER) == NEVER:
         return 0
     return bell_ring(ring + load_acquire(ring + PRODUCER_BELL))
+
+
+# ---------------------------------------------------------------------------------------------- free rings
+
+@compiled
+def free_push(ring: int, values: int, count: int) -> int:
+    """Hand back the `count` words at address `values`; returns 1 if the arena's owner had to be woken.
+
+    There is always room: the owner lends no more than FREE_SLOTS at a time (`Arena.credit`).
+    """
+    tail = load_acquire(ring + FREE_TAIL)
+    for number in range(count):
+        slot = ring + FREE_HEADER + 8 * ((tail + number) % FREE_SLOTS)
+        store_release(slot, load_acquire(values + 8 * number))
+    store_release(ring + FREE_TAIL, tail + count)
+    fence()
+    if load_acquire(ring + FREE_WANT) == 0 or swap(ring + FREE_WANT, 0) == 0:
+        return 0
+    return bell_ring(ring + load_acquire(ring + FREE_BELL))
+
+
+@compiled
+def free_drain(ring: int, values: int, arm: int) -> int:
+    """Move all that was handed back to address `values` (room for FREE_SLOTS words); returns how many.
+
+    With `arm`, the next push rings the owner's bell.
+    """
+    head = load_acquire(ring + FREE_HEAD)
+    if arm != 0:
+        store_release(ring + FREE_WANT, 1)
+        fence()
+    count = load_acquire(ring + FREE_TAIL) - head
+    for number in range(count):
+        slot = ring + FREE_HEADER + 8 * ((head + number) % FREE_SLOTS)
+        store_release(values + 8 * number, load_acquire(slot))
+    store_release(ring + FREE_HEAD, head + count)
+    return int(count)
 
 
 # ---------------------------------------------------------------------------------------------- both

@@ -19,14 +19,12 @@ from __future__ import annotations
 import struct
 from typing import NoReturn
 
-import numpy as np
-
 from runtime.channel import atomics
 from runtime.channel.contract import AbortedError, PeerDiedError, wait_for
 from runtime.channel.liveness import alive, own_identity
 from runtime.channel.segment import Segment
 from runtime.errors import ClosedError, SpecError, StateError
-from runtime.message import Message, decode, encode
+from runtime.message import Message, decode, encode, raw_bytes
 
 _PREFIX = struct.Struct("<qii")
 _ALIGN = atomics.ALIGN
@@ -54,16 +52,7 @@ class _Frame:
         memory[start:start + len(self.front)] = self.front
         for place, column in zip(self.places, self.columns, strict=True):
             if column.nbytes:
-                memory[start + place:start + place + column.nbytes] = _raw(column)
-
-
-def _raw(column: np.ndarray) -> memoryview:
-    if column.dtype.hasobject:
-        raise SpecError(f"a column must have a fixed-width type, got {column.dtype}: convert it first")
-    try:
-        return column.data.cast("B")
-    except (TypeError, ValueError):                 # times, text, records: memoryview does not know them
-        return column.reshape(-1).view(np.uint8).data
+                memory[start + place:start + place + column.nbytes] = raw_bytes(column)
 
 
 class _End:

@@ -1,9 +1,9 @@
-"""One piece of shared memory per run and machine: bells, statistics words and rings.
+"""One piece of shared memory per run and machine: bells, statistics words, rings and arenas.
 
-    +---------+--------------------------+     +----------------+------+     +---------+------+
-    | control | node 0: bell | words ... | ... | ring 0: header | ...  | ... | data 0  | ...  |
-    +---------+--------------------------+     +----------------+------+     +---------+------+
-      magic, token, abort
+    +---------+--------------------------+     +----------------+     +--------+     +-------------------------+
+    | control | node 0: bell | words ... | ... | ring 0: header | ... | data 0 | ... | free rings 0 | memory 0 | ...
+    +---------+--------------------------+     +----------------+     +--------+     +-------------------------+
+      magic, token, abort                                                              arena 0
 
 The memory has no name in any file system: it is a `memfd`, other processes of the same user open it
 through `/proc/<creator>/fd/<n>`. The kernel frees it when the last process that maps it is gone,
@@ -20,7 +20,7 @@ import mmap
 import os
 import secrets
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -32,6 +32,7 @@ from runtime.channel.contract import AnyBell
 from runtime.errors import ClosedError, SpecError
 
 if TYPE_CHECKING:
+    from runtime.arena import Arena, ArenaReader
     from runtime.channel.ring import RingReceiver, RingSender
 
 _MAGIC, _VERSION = 0x6D72_6166_776F_6477, 1
@@ -39,6 +40,7 @@ _CONTROL_BYTES, _ABORT = 4096, 128
 _CONTROL = struct.Struct("<qqqq")                   # magic, version, token, size
 _LINE, _PAGE = 128, 4096
 _LEAST_CAPACITY = 1024
+_FREE_RING = atomics.FREE_HEADER + 8 * atomics.FREE_SLOTS
 
 
 def _up(value: int, unit: int) -> int:
@@ -60,12 +62,27 @@ class RingSpec:
 
 
 @dataclass(frozen=True)
+class ArenaSpec:
+    """An arena of node `owner` (`capacity_bytes`, rounded up to a page) with a free ring for each of `readers`."""
+
+    owner: int
+    readers: tuple[int, ...]
+    capacity_bytes: int
+
+    def __post_init__(self) -> None:
+        if self.capacity_bytes < _PAGE:
+            raise SpecError(f"`capacity_bytes` of an arena must be at least {_PAGE}, "
+                            f"got {self.capacity_bytes}: give it a larger one")
+
+
+@dataclass(frozen=True)
 class SegmentLayout:
-    """What a segment holds: `nodes` bells, each with `words` int64 statistics, and `rings`."""
+    """What a segment holds: `nodes` bells, each with `words` int64 statistics, `rings` and `arenas`."""
 
     nodes: int
     rings: tuple[RingSpec, ...]
     words: int = 64
+    arenas: tuple[ArenaSpec, ...] = ()
 
     def __post_init__(self) -> None:
         if self.nodes < 1 or self.words < 0:
@@ -75,6 +92,10 @@ class SegmentLayout:
             if not (0 <= ring.producer < self.nodes and 0 <= ring.consumer < self.nodes):
                 raise SpecError(f"ring {number} must join nodes below `nodes` = {self.nodes}, "
                                 f"got {ring.producer} -> {ring.consumer}")
+        for number, arena in enumerate(self.arenas):
+            if not all(0 <= node < self.nodes for node in (arena.owner, *arena.readers)):
+                raise SpecError(f"arena {number} must join nodes below `nodes` = {self.nodes}, "
+                                f"got {arena.owner} and {arena.readers}")
 
     @property
     def _node_bytes(self) -> int:
@@ -105,9 +126,29 @@ class SegmentLayout:
             offset += _up(ring.capacity_bytes, atomics.ALIGN)
         yield _up(offset, _PAGE)
 
+    @cached_property
+    def arena_offsets(self) -> tuple[int, ...]:
+        """Where the free rings of each arena begin (its memory stands behind them), and the segment's end."""
+        offsets = [self.data_offsets[-1]]
+        for arena in self.arenas:
+            offsets.append(offsets[-1] + self._free_rings_bytes(arena) + _up(arena.capacity_bytes, _PAGE))
+        return tuple(offsets)
+
+    @staticmethod
+    def _free_rings_bytes(arena: ArenaSpec) -> int:
+        return _up(len(arena.readers) * _FREE_RING, _PAGE)
+
+    def free_ring_offset(self, arena: int, reader: int) -> int:
+        """Where the free ring from node `reader` to the owner of `arena` stands."""
+        return self.arena_offsets[arena] + self.arenas[arena].readers.index(reader) * _FREE_RING
+
+    def arena_memory(self, arena: int) -> tuple[int, int]:
+        """Where the memory of `arena` begins and ends."""
+        return self.arena_offsets[arena] + self._free_rings_bytes(self.arenas[arena]), self.arena_offsets[arena + 1]
+
     @property
     def size_bytes(self) -> int:
-        return self.data_offsets[-1]
+        return self.arena_offsets[-1]
 
 
 @dataclass(frozen=True)
@@ -155,6 +196,27 @@ class Bell(AnyBell):
         return atomics.word_get(self._bell + atomics.SLEEPERS)
 
 
+class FreeRing:
+    """The way back of an arena's slabs: node `reader` pushes, the owner drains; single producer, single consumer."""
+
+    def __init__(self, segment: Segment, arena: int, reader: int) -> None:
+        self._segment = segment                     # keeps the memory mapped
+        self._ring = segment.base + segment.layout.free_ring_offset(arena, reader)
+        self._values = np.zeros(atomics.FREE_SLOTS, np.int64)
+        self._values_at = int(self._values.ctypes.data)
+
+    def push(self, starts: Sequence[int]) -> None:
+        """Hand the slabs at `starts` back."""
+        self._values[:len(starts)] = starts
+        atomics.free_push(self._ring, self._values_at, len(starts))
+
+    def drain(self, arm: bool) -> list[int]:
+        """All slabs that were handed back; with `arm`, the next push rings the owner's bell."""
+        count = atomics.free_drain(self._ring, self._values_at, arm)
+        slabs: list[int] = self._values[:count].tolist()
+        return slabs
+
+
 class Segment:
     """A mapped segment. Make one with `create`, give its `address` to other processes, they `attach`."""
 
@@ -174,6 +236,10 @@ class Segment:
         segment = cls(fd, SegmentAddress(name, os.getpid(), fd, secrets.randbits(62), layout))
         for number in range(len(layout.rings)):
             segment._prepare_ring(number)
+        for number, arena in enumerate(layout.arenas):
+            for reader in arena.readers:
+                ring = layout.free_ring_offset(number, reader)
+                struct.pack_into("<q", segment.memory, ring + atomics.FREE_BELL, layout.bell_offset(arena.owner) - ring)
         _CONTROL.pack_into(segment.memory, 0, _MAGIC, _VERSION, segment.address.token, layout.size_bytes)
         return segment
 
@@ -212,6 +278,23 @@ class Segment:
         """The consumer's end of `ring`, from now on this process's. StateError if a live process has it."""
         from runtime.channel.ring import RingReceiver
         return RingReceiver(self, ring)
+
+    def arena(self, number: int) -> Arena:
+        """The owner's side of arena `number`."""
+        from runtime.arena import Arena
+        return Arena(number, self.arena_memory(number),
+                     {reader: FreeRing(self, number, reader) for reader in self.layout.arenas[number].readers},
+                     atomics.FREE_SLOTS)
+
+    def arena_reader(self, number: int, node: int) -> ArenaReader:
+        """The side of arena `number` that `node` reads."""
+        from runtime.arena import ArenaReader
+        return ArenaReader(self.arena_memory(number), FreeRing(self, number, node))
+
+    def arena_memory(self, number: int) -> memoryview:
+        """The memory of arena `number`."""
+        start, end = self.layout.arena_memory(number)
+        return memoryview(self.memory)[start:end]
 
     def bell(self, node: int) -> Bell:
         """The bell of `node`."""
