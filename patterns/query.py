@@ -107,3 +107,21 @@ class Query(Protocol):
 def empty_columns(names: Sequence[str]) -> dict[str, np.ndarray]:
     """Columns without rows: what a state returns when nothing closed or fired."""
     return {name: np.empty(0, np.int64) for name in names}
+
+
+def joined(parts: Sequence[Columns]) -> Columns:
+    """The rows of all `parts` (one at the least), one after the other.
+
+    A column with several numbers per row may be wider in one part than in another: what is missing is 0.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    return {name: _concatenated([part[name] for part in parts]) for name in parts[0]}
+
+
+def _concatenated(columns: Sequence[np.ndarray]) -> np.ndarray:
+    if columns[0].ndim == 2:
+        width = max(column.shape[1] for column in columns)
+        columns = [column if column.shape[1] == width else np.pad(column, ((0, 0), (0, width - column.shape[1])))
+                   for column in columns]
+    return np.concatenate(columns)

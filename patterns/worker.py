@@ -12,7 +12,7 @@ import numpy as np
 
 from patterns.engine import Engine, add_items, codes_of, pane_frontier, with_rows
 from patterns.progress import Progress, ProgressTracker, by_code, is_progress
-from patterns.query import Frontier, Query
+from patterns.query import Frontier, Query, joined
 from patterns.window import Grid
 from runtime.message import END_OF_TIME, Batch, Columns, Message
 from runtime.node import Emit, Node
@@ -186,6 +186,6 @@ def in_order(parts: Sequence[Columns], by: tuple[str, str]) -> Columns:
     parts = [part for part in parts if len(part[by[0]])] or parts[:1]
     if len(parts) == 1:
         return parts[0]
-    whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    whole = joined(parts)
     order = np.lexsort((whole[by[1]], whole[by[0]]))
     return {name: column[order] for name, column in whole.items()}

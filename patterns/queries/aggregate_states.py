@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 
 from patterns.queries.cells import DenseCells, Placing, SparseCells
-from patterns.queries.fields import COUNT, Field, Layout, Place, encoded
+from patterns.queries.fields import (COUNT, Field, Layout, Place, encoded, fixed, layout_of_partials, range_of,
+                                     range_of_one, summands)
 from patterns.queries.kernels import aggregates as kernels
+from patterns.queries.kernels import exact
 from patterns.queries.multisets import Multiset, MultisetPanes, MultisetWindows, Weighted, spread
 from patterns.queries.rows import Waiting, starts_of
 from patterns.queries.sliding import Fired, TwoStacks
@@ -19,6 +21,8 @@ from runtime.message import Columns
 
 #: Items whose ordinate is their pane already.
 _BY_PANE: Placing = (0, 1, 1, 1)
+#: A word of a sum has room for more than this many items.
+_CARRY_EVERY = 1 << 28
 
 
 class Finish(Protocol):
@@ -30,7 +34,7 @@ class Finish(Protocol):
     @property
     def multiset(self) -> Multiset | None: ...
 
-    def result(self, kept: Mapping[str, np.ndarray]) -> np.ndarray: ...
+    def result(self, layout: Layout, ints: np.ndarray) -> np.ndarray: ...
 
     def of_values(self, held: Weighted) -> np.ndarray: ...
 
@@ -43,6 +47,7 @@ class AggregatePanes:
         self._layout: Layout | None = None
         self._cells: DenseCells | SparseCells
         self._fused = False
+        self._since = 0
         self._found = np.empty(0, np.int64)
         self._zeros = np.empty(0, np.int64)
         self._multisets = [MultisetPanes(multiset) for multiset in multisets]
@@ -75,8 +80,7 @@ class AggregatePanes:
         if closed is None or not len(closed.panes):
             return empty_columns(("pane", "code", *(field.name for field in self._fields)))
         assert self._layout is not None
-        partials = {"pane": closed.panes, "code": closed.codes,
-                    **self._layout.to_columns(closed.ints, closed.floats)}
+        partials = {"pane": closed.panes, "code": closed.codes, **self._layout.to_columns(closed.ints)}
         parts = []
         for multiset in self._multisets:
             panes, codes, values, weights = multiset.close(before)
@@ -95,11 +99,11 @@ class AggregatePanes:
         items = len(ordinates)
         if not items:
             return 0
-        layout = self._bound(columns)
+        values = [summands(columns[field.column]) if field.summed else fixed(encoded(columns[field.column]))
+                  for field in self._fields if field is not COUNT]
+        layout = self._bound(columns, values)
         codes = self._code_zero(items) if codes is None else fixed(codes)
         ordinates = fixed(ordinates)
-        values = [codes if where.field is COUNT else fixed(_words(where, columns[where.field.column]))
-                  for where in layout.places]
         if len(self._found) < items:
             self._found = np.empty(items, np.int64)
         start, outside = 0, 0
@@ -109,6 +113,10 @@ class AggregatePanes:
             if stop < items:
                 self._cells = self._cells.room(codes[stop:])
             start = stop
+        self._since += items
+        if self._since > _CARRY_EVERY:
+            layout.carry(self._cells.ints)
+            self._since = 0
         return outside
 
     def _pass(self, layout: Layout, start: int, codes: np.ndarray, ordinates: np.ndarray, place: Placing,
@@ -117,24 +125,31 @@ class AggregatePanes:
         cells = self._cells
         if self._fused and isinstance(cells, DenseCells):
             stop, outside = kernels.add_dense(start, codes, ordinates, place, cells.slots, cells.width,
-                                              cells.ints, cells.floats, values[1])
+                                              cells.ints, layout.places[1].low, values[0])
             return stop, outside
         stop, outside = cells.locate(start, codes, ordinates, place, self._found)
         found = self._found[start:stop]
-        for where, column in zip(layout.places, values, strict=True):
-            _add_field(where, found, column[start:stop], cells)
+        for where, column in zip(layout.places[1:], values, strict=True):
+            _add_field(where, found, column[start:stop], cells.ints)
         return stop, outside
 
-    def _bound(self, columns: Columns) -> Layout:
-        """The layout for the types of `columns`; the first batch decides."""
-        dtypes = {field.name: columns[field.column].dtype for field in self._fields if field is not COUNT}
+    def _bound(self, columns: Columns, values: list[np.ndarray]) -> Layout:
+        """The layout for the types and the ranges of `columns`; the first batch decides on the types."""
+        fields = [field for field in self._fields if field is not COUNT]
+        dtypes = {field.name: columns[field.column].dtype for field in fields}
+        ranges = {field.name: found for field, bits in zip(fields, values, strict=True)
+                  if field.summed and dtypes[field.name].kind == "f" and (found := range_of(field, bits)) is not None}
         if self._layout is None:
-            self._layout = Layout(self._fields, dtypes)
+            begin = {field.name: range_of_one(field) for field in fields if field.summed}
+            self._layout = Layout(self._fields, dtypes, {**begin, **ranges})
             self._cells = DenseCells(self._layout)
             places = self._layout.places
             self._fused = len(places) == 2 and places[1].field.kind == "sum" and places[1].floating
         else:
             self._layout.check(dtypes)
+            wider = self._layout.wider(ranges)
+            if wider is not None:
+                self._layout, self._cells = wider, self._cells.relaid(wider)
         return self._layout
 
     def _code_zero(self, items: int) -> np.ndarray:
@@ -158,31 +173,38 @@ class AggregateWindows:
     def advance(self, partials: Columns, before: Frontier) -> Columns:
         partials = self._waiting.ready(partials, before)
         rows = len(partials["pane"])
-        if rows and self._layout is None:
-            self._layout = Layout(self._fields, {field.name: partials[field.name].dtype for field in self._fields})
-            self._stacks = TwoStacks(self._layout, self._per_window, self._per_slide)
+        if rows:
+            self._bind(partials)
         if self._layout is None:
             return self._nothing()
-        ints, floats = self._layout.to_words(partials) if rows else self._layout.blank(0)
+        ints = self._layout.to_words(partials) if rows else self._layout.blank(0)
         for multiset in self._multisets:
             if rows:
                 multiset.add(partials)
-        fired = self._stacks.advance(fixed(partials["pane"]), fixed(partials["code"]), ints, floats, before)
+        fired = self._stacks.advance(fixed(partials["pane"]), fixed(partials["code"]), ints, before)
         return self._fired(self._layout, fired) if len(fired.windows) else self._nothing()
+
+    def _bind(self, partials: Columns) -> None:
+        layout = layout_of_partials(self._fields, partials, self._layout)
+        if self._layout is None:
+            self._stacks = TwoStacks(layout, self._per_window, self._per_slide)
+        elif layout is not self._layout:
+            self._stacks.relay(layout)
+        self._layout = layout
 
     def _fired(self, layout: Layout, fired: Fired) -> Columns:
         names = {"window": fired.windows, "code": fired.codes}
-        kept = layout.to_columns(fired.ints, fired.floats)
         if self._specs is None:
             parts = []
             for multiset in self._multisets:
                 pieces = list(multiset.windows(fired.windows, fired.codes))
-                parts.append((multiset.multiset, *map(np.concatenate, zip(*pieces, strict=True))))
-            result = spread({**names, **kept}, parts)
+                groups, values, weights = map(np.concatenate, zip(*pieces, strict=True))
+                parts.append((multiset.multiset, groups, values, weights))
+            result = spread({**names, **layout.to_columns(fired.ints)}, parts)
         else:
-            values = self._of_values(fired)
-            result = {**names, **{spec.output: values[spec.output] if spec.output in values else spec.result(kept)
-                                  for spec in self._specs}}
+            held = self._of_values(fired)
+            result = {**names, **{spec.output: held[spec.output] if spec.output in held
+                                  else spec.result(layout, fired.ints) for spec in self._specs}}
         for multiset in self._multisets:
             multiset.purge(self._stacks.starts)
         return result
@@ -208,34 +230,17 @@ class AggregateWindows:
         return held + (0 if self._layout is None else self._stacks.size_bytes)
 
 
-def fixed(array: np.ndarray) -> np.ndarray:
-    """A read-only contiguous view, so that kernels are compiled once, whatever the caller's array is like."""
-    array = np.ascontiguousarray(array)
-    if array.flags.writeable:
-        array = array.view()
-        array.flags.writeable = False
-    return array
-
-
-def _words(place: Place, column: np.ndarray) -> np.ndarray:
-    """The values of an input column as kernels read them: float64, int64, or the bits of uint64 for sums."""
-    if column.dtype == np.uint64 and place.field.kind in ("sum", "moments"):
-        return column.view(np.int64) if column.flags.c_contiguous else column.copy().view(np.int64)
-    return encoded(column)
-
-
-def _add_field(place: Place, cells: np.ndarray, values: np.ndarray, table: DenseCells | SparseCells) -> None:
-    kind, word, unsigned = place.field.kind, place.first, place.dtype == np.uint64
-    words = table.floats if place.floating else table.ints
-    if kind == "sum" and place.floating:
-        kernels.add_float_sum(cells, values, words, word)
-    elif kind == "sum":
-        kernels.add_int_sum(cells, values, unsigned, words, word)
-    elif kind == "least":
-        kernels.add_least(cells, values, words, word)
+def _add_field(place: Place, cells: np.ndarray, values: np.ndarray, ints: np.ndarray) -> None:
+    kind, unsigned = place.field.kind, place.dtype == np.uint64
+    if kind == "least":
+        kernels.add_least(cells, values, ints, place.first)
     elif kind == "greatest":
-        kernels.add_greatest(cells, values, words, word)
-    elif kind == "moments" and place.dtype.kind == "f":
-        kernels.add_float_moments(cells, values, words, word)
-    elif kind == "moments":
-        kernels.add_int_moments(cells, values, unsigned, words, word)
+        kernels.add_greatest(cells, values, ints, place.first)
+    elif kind == "sum" and place.floating:
+        exact.add_floats(cells, values, ints, place.first, place.low)
+    elif kind == "sum":
+        exact.add_ints(cells, values, unsigned, ints, place.first)
+    elif place.floating:
+        exact.add_float_squares(cells, values, ints, place.first, place.low)
+    else:
+        exact.add_int_squares(cells, values, unsigned, ints, place.first)

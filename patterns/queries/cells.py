@@ -31,7 +31,6 @@ class Closed(NamedTuple):
     panes: np.ndarray
     codes: np.ndarray
     ints: np.ndarray
-    floats: np.ndarray
 
 
 class DenseCells:
@@ -41,7 +40,7 @@ class DenseCells:
         self._layout = layout
         self.slots = np.full(slots, FREE, np.int64)
         self.width = width
-        self.ints, self.floats = layout.blank(slots * width)
+        self.ints = layout.blank(slots * width)
 
     def locate(self, start: int, codes: np.ndarray, ordinates: np.ndarray, place: Placing,
                cells: np.ndarray) -> tuple[int, int]:
@@ -50,24 +49,31 @@ class DenseCells:
         return stop, outside
 
     def room(self, codes: np.ndarray) -> DenseCells | SparseCells:
-        """A table with the same contents and room for the first of `codes`: this one, or a larger one."""
-        size, used = len(self.ints), int(np.count_nonzero(self.ints[:, 0]))
-        if size > _DENSE_ANYWAY and used * _SPARSE_SHARE < size:
-            return self._sparse()
+        """A table with the same contents and room for the first of `codes`: a larger one, or a sparse one."""
         slots, width = len(self.slots), self.width
         if codes[0] >= width:
             while width <= codes.max():
                 width *= 2
         else:
             slots *= 2
-        return self._copy(slots, width)
+        wanted = int(np.count_nonzero(self.ints[:, 0])) + len(codes)
+        if slots * width > _DENSE_ANYWAY and wanted * _SPARSE_SHARE < slots * width:
+            return self._sparse()
+        return self._copy(self._layout, slots, width)
+
+    def relaid(self, layout: Layout) -> DenseCells:
+        """The same contents in a wider layout."""
+        return self._copy(layout, len(self.slots), self.width)
 
     def take(self, before: Frontier) -> Closed:
         """The cells with items in panes below `before`; they are blank afterwards."""
-        order = np.argsort(self.slots, kind="stable")
-        order = order[self.slots[order] != FREE]
+        used = self.slots != FREE
         if isinstance(before, int):
-            order = order[self.slots[order] < before]
+            used &= self.slots < before
+        order = np.flatnonzero(used)
+        order = order[np.argsort(self.slots[order])]
+        if not len(order):
+            return Closed(order, order, self._layout.blank(0))
         counts = self.ints.reshape(len(self.slots), self.width, -1)[order, :, 0]
         full = counts > 0
         if not isinstance(before, int):
@@ -76,8 +82,8 @@ class DenseCells:
             full &= self.slots[order][:, None] < limits
         rows, codes = np.nonzero(full)
         cells = order[rows] * self.width + codes
-        closed = Closed(self.slots[order[rows]], codes.astype(np.int64), self.ints[cells], self.floats[cells])
-        self.ints[cells], self.floats[cells] = self._layout.blank_ints, self._layout.blank_floats
+        closed = Closed(self.slots[order[rows]], codes.astype(np.int64), self.ints[cells])
+        self.ints[cells] = self._layout.blank_ints
         self._free(order)
         return closed
 
@@ -87,28 +93,28 @@ class DenseCells:
         self.slots[candidates[~counts.any(axis=1)]] = FREE
         taken = np.flatnonzero(self.slots != FREE)
         if (self.slots[taken] & (len(self.slots) - 1) != taken).any():
-            moved = self._copy(len(self.slots), self.width)
-            self.slots, self.ints, self.floats = moved.slots, moved.ints, moved.floats
+            moved = self._copy(self._layout, len(self.slots), self.width)
+            self.slots, self.ints = moved.slots, moved.ints
 
-    def _copy(self, slots: int, width: int) -> DenseCells:
-        copy = DenseCells(self._layout, slots, width)
+    def _copy(self, layout: Layout, slots: int, width: int) -> DenseCells:
+        copy = DenseCells(layout, slots, width)
         for old in np.flatnonzero(self.slots != FREE):
             new = int(self.slots[old]) & (slots - 1)
             while copy.slots[new] != FREE:
                 new = (new + 1) & (slots - 1)
             copy.slots[new] = self.slots[old]
-            copy.ints[new * width:][:self.width] = self.ints[old * self.width:][:self.width]
-            copy.floats[new * width:][:self.width] = self.floats[old * self.width:][:self.width]
+            rows = self.ints[old * self.width:][:self.width]
+            copy.ints[new * width:][:self.width] = rows if layout is self._layout else layout.moved(rows, self._layout)
         return copy
 
     def _sparse(self) -> SparseCells:
         cells = np.flatnonzero(self.ints[:, 0])
         return SparseCells(self._layout, Closed(self.slots[cells // self.width], cells % self.width,
-                                                self.ints[cells], self.floats[cells]))
+                                                self.ints[cells]))
 
     @property
     def size_bytes(self) -> int:
-        return self.slots.nbytes + self.ints.nbytes + self.floats.nbytes
+        return self.slots.nbytes + self.ints.nbytes
 
 
 class SparseCells:
@@ -123,10 +129,10 @@ class SparseCells:
         self.used = len(contents.panes)
         size = max(least, 1 << (4 * self.used).bit_length())
         self.panes, self.codes = np.full(size, FREE, np.int64), np.zeros(size, np.int64)
-        self.ints, self.floats = self._layout.blank(size)
+        self.ints = self._layout.blank(size)
         cells = np.empty(self.used, np.int64)
         settle_sparse(self.panes, self.codes, contents.panes, contents.codes, cells)
-        self.ints[cells], self.floats[cells] = contents.ints, contents.floats
+        self.ints[cells] = contents.ints
 
     def locate(self, start: int, codes: np.ndarray, ordinates: np.ndarray, place: Placing,
                cells: np.ndarray) -> tuple[int, int]:
@@ -142,6 +148,11 @@ class SparseCells:
         self._fill(self._rows(np.flatnonzero(self.panes != FREE)), 2 * len(self.panes))
         return self
 
+    def relaid(self, layout: Layout) -> SparseCells:
+        """The same contents in a wider layout."""
+        contents = self._rows(np.flatnonzero(self.panes != FREE))
+        return SparseCells(layout, contents._replace(ints=layout.moved(contents.ints, self._layout)))
+
     def take(self, before: Frontier) -> Closed:
         """As `DenseCells.take`."""
         cells = np.flatnonzero(self.panes != FREE)
@@ -155,14 +166,14 @@ class SparseCells:
         closed = self._rows(taken[np.lexsort((self.codes[taken], self.panes[taken]))])
         if len(taken) == len(cells):
             self.panes[taken], self.used = FREE, 0
-            self.ints[taken], self.floats[taken] = self._layout.blank_ints, self._layout.blank_floats
+            self.ints[taken] = self._layout.blank_ints
         elif len(taken):
             self._fill(self._rows(cells[~ready]), len(self.panes) // 2)
         return closed
 
     def _rows(self, cells: np.ndarray) -> Closed:
-        return Closed(self.panes[cells], self.codes[cells], self.ints[cells], self.floats[cells])
+        return Closed(self.panes[cells], self.codes[cells], self.ints[cells])
 
     @property
     def size_bytes(self) -> int:
-        return self.panes.nbytes + self.codes.nbytes + self.ints.nbytes + self.floats.nbytes
+        return self.panes.nbytes + self.codes.nbytes + self.ints.nbytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from patterns.query import Frontier
+from patterns.query import Frontier, joined
 from runtime.message import Columns
 
 
@@ -40,13 +40,6 @@ def expand(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def select(columns: Columns, chosen: np.ndarray) -> dict[str, np.ndarray]:
     """The rows at `chosen` (a mask or indices) of every column, copied."""
     return {name: column[chosen] for name, column in columns.items()}
-
-
-def joined(parts: list[Columns]) -> Columns:
-    """The rows of all `parts`, one after the other."""
-    if len(parts) == 1:
-        return parts[0]
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 class Waiting:

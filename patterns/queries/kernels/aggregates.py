@@ -1,12 +1,7 @@
 """One pass over a batch of items: find each item's cell (pane and key) and add the item to it.
 
-A cell is one row of two matrices of 64-bit words, `ints` and `floats`. Word 0 of `ints` is the number of
-items in the cell; the others belong to the fields of the query (`patterns.queries.fields`):
-
-    sum of integers   ints    low, high             128 bits, exact
-    sum of floats     floats  sum, rest             double-double: the value is sum + rest
-    least, greatest   ints or floats, one word
-    moments           floats  shift, sum, rest, squares, rest    of the differences from `shift`
+A cell is one row of a matrix of int64 words, `ints`. Word 0 is the number of items in the cell; the others
+belong to the fields of the query (`patterns.queries.fields`).
 
 Cells come in two tables. Dense: `slots[s]` is the pane of slot s (FREE: none) and the cell is
 `s*width + code`; a pane lives in slot `pane mod slots`, or in the next free one. Sparse: open addressing
@@ -22,12 +17,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from patterns.queries.kernels.doubles import split_int, two_product, two_sum
+from patterns.queries.kernels.exact import add_float
 
 #: The pane of a free slot or place: below every pane that an event time can give.
 FREE = -(2**62)
 _OUTSIDE, _NO_ROOM = -1, -2
-_SIGN = np.int64(-(2**63))
 _MIX_PANE = np.int64(-7046029254386353131)
 _MIX_CODE = np.int64(-4417276706812531889)
 
@@ -92,8 +86,8 @@ def locate_dense(start: int, codes: np.ndarray, ordinates: np.ndarray, place: tu
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def add_dense(start: int, codes: np.ndarray, ordinates: np.ndarray, place: tuple, slots: np.ndarray,
-              width: int, ints: np.ndarray, floats: np.ndarray, values: np.ndarray) -> tuple:
-    """`locate_dense` and the sum of one float column, in words 0 and 1 of `floats`, in a single pass."""
+              width: int, ints: np.ndarray, low: int, bits: np.ndarray) -> tuple:
+    """`locate_dense` and the sum of one float column, from word 1 of `ints` on, in a single pass."""
     origin, length, per_slide, per_window = place
     low, high, base, skipped = 1, 0, 0, 0
     for i in range(start, ordinates.shape[0]):
@@ -116,9 +110,7 @@ def add_dense(start: int, codes: np.ndarray, ordinates: np.ndarray, place: tuple
             return i, skipped
         cell = base + code
         ints[cell, 0] += 1
-        total, rest = two_sum(floats[cell, 0], values[i])
-        floats[cell, 0] = total
-        floats[cell, 1] += rest
+        add_float(ints, cell, 1, low, bits[i])
     return ordinates.shape[0], skipped
 
 
@@ -177,68 +169,14 @@ def settle_sparse(panes: np.ndarray, codes: np.ndarray, new_panes: np.ndarray, n
 
 
 @njit(nogil=True, cache=True)
-def add_float_sum(cells: np.ndarray, values: np.ndarray, floats: np.ndarray, word: int) -> None:
+def add_least(cells: np.ndarray, values: np.ndarray, ints: np.ndarray, word: int) -> None:
     for i in range(cells.shape[0]):
-        cell = cells[i]
-        if cell >= 0:
-            total, rest = two_sum(floats[cell, word], values[i])
-            floats[cell, word] = total
-            floats[cell, word + 1] += rest
+        if cells[i] >= 0 and values[i] < ints[cells[i], word]:
+            ints[cells[i], word] = values[i]
 
 
 @njit(nogil=True, cache=True)
-def add_int_sum(cells: np.ndarray, values: np.ndarray, unsigned: bool, ints: np.ndarray, word: int) -> None:
-    """128-bit sums; `unsigned`: the values are uint64 read as int64."""
+def add_greatest(cells: np.ndarray, values: np.ndarray, ints: np.ndarray, word: int) -> None:
     for i in range(cells.shape[0]):
-        cell = cells[i]
-        if cell >= 0:
-            value = values[i]
-            low = ints[cell, word] + value
-            carry = np.int64((low ^ _SIGN) < (value ^ _SIGN))
-            ints[cell, word] = low
-            ints[cell, word + 1] += carry if unsigned else carry + (value >> 63)
-
-
-@njit(nogil=True, cache=True)
-def add_least(cells: np.ndarray, values: np.ndarray, table: np.ndarray, word: int) -> None:
-    for i in range(cells.shape[0]):
-        if cells[i] >= 0 and values[i] < table[cells[i], word]:
-            table[cells[i], word] = values[i]
-
-
-@njit(nogil=True, cache=True)
-def add_greatest(cells: np.ndarray, values: np.ndarray, table: np.ndarray, word: int) -> None:
-    for i in range(cells.shape[0]):
-        if cells[i] >= 0 and values[i] > table[cells[i], word]:
-            table[cells[i], word] = values[i]
-
-
-@njit(nogil=True, cache=True)
-def _add_moments(floats: np.ndarray, cell: int, word: int, high: float, low: float) -> None:
-    """Add the value `high + low`; the first value of a cell becomes its shift (NaN before)."""
-    if np.isnan(floats[cell, word]):
-        floats[cell, word] = high
-    away, rest = two_sum(high, -floats[cell, word])
-    rest += low
-    square, error = two_product(away, away)
-    total, lost = two_sum(floats[cell, word + 1], away)
-    floats[cell, word + 1] = total
-    floats[cell, word + 2] += lost + rest
-    total, lost = two_sum(floats[cell, word + 3], square)
-    floats[cell, word + 3] = total
-    floats[cell, word + 4] += lost + (error + 2.0 * away * rest)
-
-
-@njit(nogil=True, cache=True)
-def add_float_moments(cells: np.ndarray, values: np.ndarray, floats: np.ndarray, word: int) -> None:
-    for i in range(cells.shape[0]):
-        if cells[i] >= 0:
-            _add_moments(floats, cells[i], word, values[i], 0.0)
-
-
-@njit(nogil=True, cache=True)
-def add_int_moments(cells: np.ndarray, values: np.ndarray, unsigned: bool, floats: np.ndarray, word: int) -> None:
-    for i in range(cells.shape[0]):
-        if cells[i] >= 0:
-            high, low = split_int(values[i], unsigned)
-            _add_moments(floats, cells[i], word, high, low)
+        if cells[i] >= 0 and values[i] > ints[cells[i], word]:
+            ints[cells[i], word] = values[i]
