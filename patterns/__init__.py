@@ -2,6 +2,7 @@
 
 from patterns.specs import KeyFarm, PaneFarm, WinFarm, WinMapReduce, WinSeq
 from patterns.stream import Stream
-from patterns.window import CountWindow, TimeWindow
+from patterns.window import CountWindow, DeltaWindow, SlideByTuple, TimeWindow
 
-__all__ = ["CountWindow", "KeyFarm", "PaneFarm", "Stream", "TimeWindow", "WinFarm", "WinMapReduce", "WinSeq"]
+__all__ = ["CountWindow", "DeltaWindow", "KeyFarm", "PaneFarm", "SlideByTuple", "Stream", "TimeWindow", "WinFarm",
+           "WinMapReduce", "WinSeq"]

@@ -61,7 +61,7 @@ class Engine:
     """
 
     def __init__(self, query: Query, grid: Grid, *, final: bool = True) -> None:
-        self.grid = grid
+        self.grid, self._final = grid, final
         self._panes = query.pane_state()
         self._windows = query.window_state(grid.panes_per_window, grid.panes_per_slide, final=final)
 
@@ -70,10 +70,14 @@ class Engine:
         return add_items(self._panes, self.grid, batch)
 
     def advance(self, progress: Progress) -> Columns:
-        """Results of the windows that `progress` closes, sorted by window and code; `window` is the global id."""
+        """Results of the windows that `progress` closes, sorted by window and code.
+
+        `window` is the global id in final results, the grid's own number in partials.
+        """
         before = pane_frontier(self.grid, progress)
         fired = dict(self._windows.advance(self._panes.close(before), before))
-        fired["window"] = self.grid.global_ids(fired["window"])
+        if self._final:
+            fired["window"] = self.grid.global_ids(fired["window"])
         return fired
 
     @property

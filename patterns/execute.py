@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from patterns.admission import admission
 from patterns.intake import Intake, IntakeSpec
+from patterns.lines import line
 from patterns.plan import cores
 from patterns.query import Query
 from patterns.report import Report
 from patterns.results import Results
-from patterns.window import CountWindow
+from patterns.window import Window
 from runtime.errors import SpecError
 from runtime.inline import run_inline
 from runtime.message import Message
@@ -66,14 +67,13 @@ class Feed:
                 continue
             for start in range(0, max(batch.num_rows, 1), self._options.batch_rows):
                 yield from self._one(batch.slice(start, self._options.batch_rows))
-        if isinstance(self._intake.spec.window, CountWindow):
-            self._intake.note_open_extents()
+        self._intake.line.end()
 
     def _one(self, batch: pa.RecordBatch) -> Iterator[Message]:
         now_ns = time.monotonic_ns()
         self.first_ns = self.first_ns or now_ns
         taken = self._intake.take(batch, now_ns)
-        if self._intake.spec.rows:
+        if self._results.selects:
             self._results.payload.keep(taken)
         yield from taken.messages
         if self._options.on_progress is not None:
@@ -84,13 +84,14 @@ class Feed:
         self._results.take(message, self.last_ns)
 
 
-def execute(query: Query, graph: Graph, spec: IntakeSpec, schema: pa.Schema,
+def execute(query: Query, window: Window, graph: Graph, spec: IntakeSpec, schema: pa.Schema,
             batches: Iterator[pa.RecordBatch | None], disorder: str, options: Options, *,
             pattern: str, choice: str, total_rows: int | None) -> Report:
     """Push `batches` through `graph` and gather the report."""
     begin_ns = time.monotonic_ns()
-    intake = Intake(spec, admission(disorder))
-    results = Results(query, spec.window, intake, schema)
+    unit_us = spec.time.unit_us(schema.field(spec.time.name).type) if len(schema) else 1
+    intake = Intake(spec, admission(disorder), line(window, unit_us))
+    results = Results(query, window, intake, schema)
     feed = Feed(intake, results, batches, options, total_rows)
     graph = placed(graph, options.fuse, cores())
     nodes, shared_bytes, dashboard = _run(graph, feed, options, pattern)

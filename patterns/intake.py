@@ -15,24 +15,23 @@ import pyarrow as pa
 
 from patterns.admission import Admission
 from patterns.engine import AT, CODE, TS
-from patterns.progress import counts_message, grown
+from patterns.lines import Line
 from patterns.source import TimeColumn
-from patterns.window import CountWindow, Window
 from runtime.errors import BadInputError, SpecError
-from runtime.message import Batch, Message, Punctuation
+from runtime.message import Batch, Message
 
 
 @dataclass(frozen=True)
 class IntakeSpec:
-    """What the intake reads of each row and what it hands on."""
+    """What the intake reads of each row and what it hands on: `rows` their numbers, `times` their event times."""
 
     time: TimeColumn
     key: str | None
     columns: tuple[str, ...]
-    window: Window
     rows: bool
     times: bool
     on_bad_row: str = "fail"
+    also_read: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.on_bad_row not in ("fail", "drop"):
@@ -41,19 +40,18 @@ class IntakeSpec:
     @property
     def read(self) -> tuple[str, ...]:
         """Every column that must be there, each once."""
-        names = [self.time.name, *([self.key] if self.key else []), *self.columns]
+        names = [self.time.name, *([self.key] if self.key else []), *self.columns, *self.also_read]
         return tuple(dict.fromkeys(names))
 
 
 @dataclass
 class Taken:
-    """What came of one record batch: messages for the graph, and the rows that were kept and refused."""
+    """What came of one record batch: messages for the graph, the rows that were kept and where they lie."""
 
     messages: list[Message]
     kept: pa.RecordBatch
-    times: np.ndarray
     codes: np.ndarray
-    positions: np.ndarray | None = None
+    ordinates: np.ndarray
 
 
 @dataclass
@@ -62,21 +60,19 @@ class Intake:
 
     spec: IntakeSpec
     admission: Admission
+    line: Line
     keys: list[object] = field(default_factory=list)
     items: int = 0
     late: int = 0
     bad: int = 0
     late_rows: list[pa.RecordBatch] = field(default_factory=list)
     bad_rows: list[pa.RecordBatch] = field(default_factory=list)
-    extents: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=list)
     _code_of: dict[object, int] = field(default_factory=dict)
-    _counts: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-    _last_times: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     _row: int = 0
     _seen: int = 0
 
     def take(self, batch: pa.RecordBatch, stamp_ns: int) -> Taken:
-        """Check, admit, code and count the rows of `batch`, which entered at `stamp_ns`."""
+        """Check, admit, code and lay out the rows of `batch`, which entered at `stamp_ns`."""
         batch = self._without_bad_rows(batch)
         times = self.spec.time.microseconds(batch.column(self.spec.time.name))
         self.items += batch.num_rows
@@ -86,24 +82,24 @@ class Intake:
             self.late_rows.append(batch.filter(pa.array(~in_time)))
             batch, times = batch.filter(pa.array(in_time)), times[in_time]
         codes = self._codes(batch)
+        ordinates = self.line.lay(codes, times, batch)
+        messages: list[Message] = []
+        if batch.num_rows:
+            columns = self._columns(batch, codes, ordinates, times)
+            messages.append(Batch(columns, stamp_ns, self._row if self.spec.rows else -1))
+        messages += self.line.behind(codes, ordinates, times, self._row, self.admission.watermark, stamp_ns)
+        self._row += batch.num_rows
+        return Taken(messages, batch, codes, ordinates)
+
+    def _columns(self, batch: pa.RecordBatch, codes: np.ndarray, ordinates: np.ndarray,
+                 times: np.ndarray) -> dict[str, np.ndarray]:
         columns: dict[str, np.ndarray] = {name: _numbers(batch.column(name)) for name in self.spec.columns}
+        columns[AT] = ordinates
         if self.spec.key is not None:
             columns[CODE] = codes
-        taken = Taken([], batch, times, codes)
-        if isinstance(self.spec.window, CountWindow):
-            taken.positions = columns[AT] = self._positions(codes)
-            self._note_extents(codes, taken.positions, times)
-            progress: Message = self._counts_after(codes, stamp_ns)
-        else:
-            columns[AT] = times
-            progress = Punctuation(self.admission.watermark, stamp_ns)
         if self.spec.times:
             columns[TS] = times
-        if batch.num_rows:
-            taken.messages.append(Batch(columns, stamp_ns, self._row if self.spec.rows else -1))
-        taken.messages.append(progress)
-        self._row += batch.num_rows
-        return taken
+        return columns
 
     # -- rows -----------------------------------------------------------------------------------
 
@@ -133,51 +129,6 @@ class Intake:
                 self.keys.append(value)
             translate[place] = code
         return translate[encoded.indices.to_numpy(zero_copy_only=False)] if batch.num_rows else np.empty(0, np.int64)
-
-    # -- arrival positions (count windows) ------------------------------------------------------
-
-    def _positions(self, codes: np.ndarray) -> np.ndarray:
-        """Each item's number among the items of its key, from 0, in arrival order."""
-        self._counts = grown(self._counts, len(self.keys) or 1)
-        if self.spec.key is None:
-            positions = np.arange(self._counts[0], self._counts[0] + len(codes), dtype=np.int64)
-            self._counts[0] += len(codes)
-            return positions
-        order = np.argsort(codes, kind="stable")
-        grouped = codes[order]
-        starts = np.flatnonzero(np.r_[True, grouped[1:] != grouped[:-1]]) if len(codes) else np.empty(0, np.int64)
-        sizes = np.diff(np.r_[starts, len(codes)])
-        within = np.arange(len(codes), dtype=np.int64) - np.repeat(starts, sizes)
-        positions = np.empty(len(codes), np.int64)
-        positions[order] = within + self._counts[grouped]
-        self._counts[grouped[starts]] += sizes
-        return positions
-
-    def _counts_after(self, codes: np.ndarray, stamp_ns: int) -> Message:
-        present = np.unique(codes)
-        return counts_message(present, self._counts[present], stamp_ns)
-
-    def note_open_extents(self) -> None:
-        """The stream has ended: windows that are still open end with the last item of their key."""
-        grid = self.spec.window.grid()
-        for code in range(len(self._counts)):
-            count = int(self._counts[code])
-            first_open = max((count - grid.length) // grid.slide + 1, 0)
-            windows = np.arange(first_open, -(-count // grid.slide), dtype=np.int64)
-            size = len(windows)
-            self.extents.append((np.full(size, code), windows, np.full(size, self._last_times[code]),
-                                 np.ones(size, np.int8)))
-
-    def _note_extents(self, codes: np.ndarray, positions: np.ndarray, times: np.ndarray) -> None:
-        """Remember the times at which count windows begin and end: (code, window, time, is_end)."""
-        grid = self.spec.window.grid()
-        self._last_times = grown(self._last_times, len(self._counts))
-        self._last_times[codes] = times  # the last one of each key stays
-        for is_end, shift in ((0, 0), (1, grid.length - 1)):
-            at = (positions >= shift) & ((positions - shift) % grid.slide == 0)
-            if at.any():
-                windows = (positions[at] - shift) // grid.slide
-                self.extents.append((codes[at], windows, times[at], np.full(len(windows), is_end, np.int8)))
 
 
 def bad_rows(batch: pa.RecordBatch, spec: IntakeSpec) -> np.ndarray | None:

@@ -1,7 +1,9 @@
-"""How far the stream has come: watermarks for time windows, arrival counts per key for count windows.
+"""How far the stream has come: one watermark for all keys, or a figure for each key.
 
-Both travel as messages behind the items they speak of. A node with several inputs knows only what all
-of them have said: the smallest watermark, and per key the smallest count.
+Time and slide-by-tuple windows go by the watermark; count windows by the number of items of a key that
+have come, delta windows by the value that no later window of the key reaches below. Progress travels as
+messages behind the items it speaks of. A node with several inputs knows only what all of them have
+said: the smallest watermark, and per key the smallest figure.
 """
 
 from __future__ import annotations
@@ -10,13 +12,13 @@ import numpy as np
 
 from runtime.message import END_OF_TIME, START_OF_TIME, Batch, Message, Punctuation
 
-#: Progress in ordinates: one watermark for all keys, or the number of items that have come, by key code.
+#: Progress in ordinates: one watermark for all keys, or a figure by key code.
 Progress = int | np.ndarray
 
 
-def counts_message(codes: np.ndarray, counts: np.ndarray, stamp_ns: int) -> Batch:
-    """`counts[i]` items of key `codes[i]` have come by now (count windows)."""
-    return Batch({"code": codes, "count": counts}, stamp_ns, meta={"progress": True})
+def reached_message(codes: np.ndarray, reached: np.ndarray, stamp_ns: int) -> Batch:
+    """The progress of key `codes[i]` is `reached[i]` by now."""
+    return Batch({"code": codes, "reached": reached}, stamp_ns, meta={"progress": True})
 
 
 def is_progress(message: Message) -> bool:
@@ -24,27 +26,27 @@ def is_progress(message: Message) -> bool:
 
 
 class ProgressTracker:
-    """The progress that all `inputs` agree on."""
+    """The progress that all `inputs` agree on; `by_key`: a figure for each key."""
 
-    def __init__(self, inputs: int, counted: bool) -> None:
-        self._counted = counted
+    def __init__(self, inputs: int, by_key: bool) -> None:
+        self._by_key = by_key
         self._watermarks = [START_OF_TIME] * inputs
-        self._counts = [np.zeros(0, np.int64) for _ in range(inputs)]
+        self._reached = [np.zeros(0, np.int64) for _ in range(inputs)]
         self.stamp_ns = 0
 
     def update(self, message: Message, port: int) -> bool:
         """Take in a progress message from `port`; True if the common progress may have moved."""
+        assert isinstance(message, Punctuation | Batch)
+        self.stamp_ns = max(self.stamp_ns, message.stamp_ns)
         if isinstance(message, Punctuation):
             before = min(self._watermarks)
             self._watermarks[port] = max(self._watermarks[port], message.watermark)
-            self.stamp_ns = max(self.stamp_ns, message.stamp_ns)
             return min(self._watermarks) > before
-        assert isinstance(message, Batch)
-        codes, counts = message.columns["code"], message.columns["count"]
+        codes, reached = message.columns["code"], message.columns["reached"]
         if len(codes):
-            self._counts[port] = grown(self._counts[port], int(codes.max()) + 1)
-            self._counts[port][codes] = counts
-        self.stamp_ns = max(self.stamp_ns, message.stamp_ns)
+            known = self._reached[port].astype(reached.dtype, copy=False)
+            self._reached[port] = grown(known, int(codes.max()) + 1)
+            self._reached[port][codes] = reached
         return True
 
     def common(self, message: Message) -> Message:
@@ -53,31 +55,33 @@ class ProgressTracker:
             return Punctuation(min(self._watermarks), self.stamp_ns)
         assert isinstance(message, Batch)
         codes = message.columns["code"]
-        counts = by_code(self.value, codes)
-        assert isinstance(counts, np.ndarray)
-        return counts_message(codes, counts, self.stamp_ns)
+        reached = by_code(self.value, codes)
+        assert isinstance(reached, np.ndarray)
+        return reached_message(codes, reached, self.stamp_ns)
 
     @property
     def value(self) -> Progress:
-        if not self._counted:
+        if not self._by_key:
             return min(self._watermarks)
-        if len(self._counts) == 1:
-            return self._counts[0]
-        size = max(len(counts) for counts in self._counts)
-        return np.minimum.reduce([grown(counts, size) for counts in self._counts])
+        if len(self._reached) == 1:
+            return self._reached[0]
+        size = max(len(reached) for reached in self._reached)
+        kind = np.result_type(*self._reached)
+        return np.minimum.reduce([grown(reached.astype(kind, copy=False), size) for reached in self._reached])
 
 
 def grown(array: np.ndarray, size: int) -> np.ndarray:
-    """`array` with at least `size` entries, new ones 0; grows by doubling."""
+    """`array` with at least `size` entries, new ones without any progress; grows by doubling."""
     if len(array) >= size:
         return array
-    larger = np.zeros(max(size, 2 * len(array)), array.dtype)
+    nothing = -np.inf if array.dtype.kind == "f" else 0
+    larger = np.full(max(size, 2 * len(array)), nothing, array.dtype)
     larger[: len(array)] = array
     return larger
 
 
 def by_code(progress: Progress, codes: np.ndarray) -> np.ndarray | int:
-    """The progress of each of `codes`: 0 for a key that nothing is known of."""
+    """The progress of each of `codes`; a key that nothing is known of has none."""
     if isinstance(progress, int):
         return progress
     if len(codes) and int(codes.max()) >= len(progress):

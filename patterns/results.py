@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,13 +9,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from patterns.intake import Intake, Taken
-from patterns.progress import Progress, ProgressTracker, by_code, is_progress
+from patterns.lifetime import LiveItems
+from patterns.progress import Progress, ProgressTracker, is_progress
 from patterns.query import Query
-from patterns.window import CountWindow, Grid, Window
+from patterns.window import DeltaWindow, TimeWindow, Window, by_key
 from patterns.worker import STAMP
 from runtime.message import Batch, Message
 
 _OWN = ("window", "code", "row", STAMP)
+
+
+#: Some whole rows and their numbers, ascending.
+Rows = tuple[np.ndarray, pa.Table]
 
 
 class Payload:
@@ -26,55 +30,45 @@ class Payload:
     no window that is still open can hold them.
     """
 
-    def __init__(self, grid: Grid, counted: bool) -> None:
-        self._grid, self._counted = grid, counted
-        self._parts: deque[tuple[int, pa.RecordBatch, np.ndarray, np.ndarray]] = deque()
+    def __init__(self, window: Window) -> None:
+        self._rows: LiveItems[Rows] = LiveItems(window, _select_rows, _join_rows)
         self._next = 0
 
     def keep(self, taken: Taken) -> None:
-        rows = taken.kept.num_rows
-        if not rows:
-            return
-        if taken.positions is not None:
-            codes, last = _last_position(taken.codes, taken.positions)
-        else:
-            codes, last = np.zeros(1, np.int64), np.array([taken.times.max()])
-        self._parts.append((self._next, taken.kept, codes, last))
-        self._next += rows
+        numbers = np.arange(self._next, self._next + taken.kept.num_rows)
+        self._rows.add((numbers, pa.Table.from_batches([taken.kept])), taken.codes, taken.ordinates)
+        self._next += taken.kept.num_rows
 
     def take(self, rows: np.ndarray) -> pa.Table:
         """The rows with these numbers, in this order."""
         order = np.argsort(rows, kind="stable")
         ascending = rows[order]
         pieces = []
-        for first, batch, _, _ in self._parts:
-            lo, hi = np.searchsorted(ascending, (first, first + batch.num_rows))
-            if hi > lo:
-                pieces.append(batch.take(pa.array(ascending[lo:hi] - first)))
+        for numbers, table in self._rows:
+            low, high = np.searchsorted(ascending, (numbers[0], numbers[-1] + 1))
+            if high > low:
+                places = np.searchsorted(numbers, ascending[low:high])
+                pieces.append(table.take(pa.array(places)))
         back = np.empty(len(rows), np.int64)
         back[order] = np.arange(len(rows))
-        return pa.Table.from_batches(pieces).take(pa.array(back))
+        return pa.concat_tables(pieces).take(pa.array(back))
 
     def purge(self, progress: Progress) -> None:
-        """Drop the oldest rows as far as every window that holds them has been reported."""
-        while self._parts:
-            _, _, codes, last = self._parts[0]
-            reached = by_code(progress, codes)
-            first_open = np.maximum((reached - self._grid.origin - self._grid.length) // self._grid.slide + 1, 0)
-            if not np.all(last < self._grid.origin + first_open * self._grid.slide):
-                return
-            self._parts.popleft()
+        """Drop the rows that only windows hold which have been reported."""
+        self._rows.purge(progress)
 
     @property
     def rows(self) -> int:
-        return sum(batch.num_rows for _, batch, _, _ in self._parts)
+        return self._rows.items
 
 
-def _last_position(codes: np.ndarray, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    present, place = np.unique(codes, return_inverse=True)
-    last = np.zeros(len(present), np.int64)
-    np.maximum.at(last, place, positions)
-    return present, last
+def _select_rows(rows: Rows, chosen: np.ndarray) -> Rows:
+    numbers, table = rows
+    return numbers[chosen], table.filter(pa.array(chosen))
+
+
+def _join_rows(parts: Sequence[Rows]) -> Rows:
+    return np.concatenate([numbers for numbers, _ in parts]), pa.concat_tables([table for _, table in parts])
 
 
 class Results:
@@ -82,11 +76,11 @@ class Results:
 
     def __init__(self, query: Query, window: Window, intake: Intake, schema: pa.Schema) -> None:
         self._query, self._window, self._intake, self._schema = query, window, intake, schema
-        self._counted = isinstance(window, CountWindow)
-        self.payload = Payload(window.grid(), self._counted)
-        self._progress = ProgressTracker(1, self._counted)
+        self.payload = Payload(window)
+        self._progress = ProgressTracker(1, by_key(window))
         self._parts: list[tuple[dict[str, np.ndarray], pa.Table | None]] = []
         self._latencies: list[tuple[np.ndarray, np.ndarray]] = []
+        self.selects = query.selects
         self.windows = 0
         self.rows = 0
 
@@ -151,8 +145,11 @@ class Results:
         time = self._intake.spec.time
         kind = self._schema.field(time.name).type
         starts, ends = self._bounds(windows, codes)
-        extent = {"window_id": pa.array(windows), "window_start": time.from_microseconds(starts, kind),
-                  "window_end": time.from_microseconds(ends, kind)}
+        if isinstance(self._window, DeltaWindow):
+            bounds = pa.array(starts), pa.array(ends)
+        else:
+            bounds = time.from_microseconds(starts, kind), time.from_microseconds(ends, kind)
+        extent = {"window_id": pa.array(windows), "window_start": bounds[0], "window_end": bounds[1]}
         key = self._intake.spec.key
         keys = {"key": self._key_column(codes)} if key is not None else {}
         if rows is None:
@@ -168,12 +165,12 @@ class Results:
         return pa.array(self._intake.keys, kind).take(pa.array(codes))
 
     def _bounds(self, windows: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Start and end of each window in microseconds; count windows: times of the first and the last item."""
-        grid = self._window.grid()
-        if not self._counted:
+        """Start and end of each window, in microseconds (delta windows: on the line of the attribute)."""
+        if isinstance(self._window, TimeWindow):
+            grid = self._window.grid()
             starts = grid.origin + windows * grid.slide
             return starts, starts + grid.length
-        return (_lookup(self._intake.extents, windows, codes, 0), _lookup(self._intake.extents, windows, codes, 1))
+        return self._intake.line.extents.lookup(windows, codes)
 
 
 def _ranks(keys: Sequence[object]) -> np.ndarray:
@@ -184,17 +181,3 @@ def _ranks(keys: Sequence[object]) -> np.ndarray:
     ranks = np.empty(len(keys), np.int64)
     ranks[place] = np.arange(len(keys))
     return ranks
-
-
-def _lookup(extents: Sequence[tuple[np.ndarray, ...]], windows: np.ndarray, codes: np.ndarray,
-            is_end: int) -> np.ndarray:
-    """Event time at which window `windows[i]` of key `codes[i]` begins or ends."""
-    if not len(windows):
-        return np.empty(0, np.int64)
-    known = [np.concatenate([part[place] for part in extents]) for place in range(4)]
-    chosen = known[3] == is_end
-    code, window, time = (column[chosen] for column in known[:3])
-    span = max(int(window.max(initial=0)), int(windows.max())) + 1
-    order = np.argsort(code * span + window)
-    at = np.searchsorted((code * span + window)[order], codes * span + windows)
-    return time[order][at]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Protocol
 
 import numpy as np
@@ -108,6 +109,26 @@ class InTurn:
             if len(part):
                 yield part, (worker,)
         self.turn = (self.turn + len(batch)) % self.degree
+
+
+@dataclass(frozen=True)
+class Nested:
+    """An outer rule chooses replicas, each replica's inner rule its workers: two emitters in one node.
+
+    `inner` has a rule and a number of workers for each replica; ports are counted through.
+    """
+
+    outer: Routing
+    inner: tuple[tuple[Routing, int], ...]
+
+    def route(self, batch: Batch) -> Routed:
+        first_ports = [0, *accumulate(degree for _, degree in self.inner)]
+        for part, replicas in self.outer.route(batch):
+            for replica in range(len(self.inner)) if replicas is None else replicas:
+                rule, degree = self.inner[replica]
+                for piece, workers in rule.route(part):
+                    ports = range(degree) if workers is None else workers
+                    yield piece, [first_ports[replica] + port for port in ports]
 
 
 def stable_hash(codes: np.ndarray) -> np.ndarray:

@@ -59,6 +59,10 @@ class TimeColumn:
             return pa.array(times * 1000).cast(kind)
         return pa.array(times // _UNIT_FACTORS[unit]).cast(kind)
 
+    def unit_us(self, kind: pa.DataType) -> int:
+        """The least distance of two times of the column, in microseconds (1 for nanoseconds)."""
+        return _UNIT_FACTORS.get((kind.unit if pa.types.is_timestamp(kind) else self.unit), 1)
+
     def check_grid(self, bounds_us: Iterable[int], kind: pa.DataType) -> None:
         """Window bounds must be writable in the column's own unit."""
         unit = getattr(kind, "unit", None) if pa.types.is_timestamp(kind) else self.unit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from runtime.errors import SpecError
 
@@ -30,13 +30,15 @@ class WinSeq:
 class PaneFarm:
     """Panes in `plq` workers, windows made of panes in `wlq` workers; for decomposable queries.
 
-    Transformation `level` 0 keeps every helper node, 1 fuses neighbours that are sequential, 2 connects
-    the two stages all-to-all without a node between them.
+    Transformation `level` 0 keeps every helper node; 1 puts the collector of the panes and the emitter of
+    the windows into one process and drops those that serve one worker; 2 connects the two stages
+    all-to-all, without a node between them. No level changes the answer.
     """
 
     plq: int = 1
     wlq: int = 1
     level: int = 2
+    ordered: bool = True
 
     def __post_init__(self) -> None:
         _check_degree(self.plq, "plq", "pane_farm")
@@ -49,11 +51,15 @@ class PaneFarm:
 
 @dataclass(frozen=True)
 class WinMapReduce:
-    """Each window's items dealt out to `map` workers, their partials merged in `reduce` workers."""
+    """Each window's items dealt out to `map` workers, their partials merged in `reduce` workers.
+
+    Transformation `level` as in `PaneFarm`.
+    """
 
     map: int = 2
     reduce: int = 1
     level: int = 2
+    ordered: bool = True
 
     def __post_init__(self) -> None:
         _check_degree(self.map, "map", "win_mapreduce")
@@ -75,16 +81,21 @@ def _check_farm(spec: WinFarm | KeyFarm, name: str) -> None:
     _check_level(spec.level, name)
 
 
-def _farm_str(spec: WinFarm | KeyFarm, name: str) -> str:
+def _farm_str(spec: WinFarm | KeyFarm, name: str, model: str = "") -> str:
     inner = "" if isinstance(spec.inner, WinSeq) else f"{spec.inner},"
-    return f"{name}({inner}{spec.workers})"
+    return f"{name}({inner}{spec.workers}{model})"
 
 
 @dataclass(frozen=True)
 class WinFarm:
     """Whole windows to different workers, in turn; each worker may itself be a PaneFarm or a WinMapReduce.
 
-    `model="active"`: every worker is sent the items of its windows and keeps them itself.
+    `model="active"`: every worker is sent the items of its windows and keeps them itself. "agnostic":
+    the emitter keeps all items in shared memory, and a worker that is free gets the next window to read
+    there; for every window model, and balanced whatever the windows cost.
+
+    Transformation `level` of a nested farm: 0 keeps the inner patterns whole, 1 drops their collectors,
+    2 their emitters too. `ordered=False` hands results on as they come.
     """
 
     inner: Inner = WinSeq()
@@ -99,12 +110,12 @@ class WinFarm:
             raise SpecError(f"`model` of win_farm must be active or agnostic, got {self.model!r}")
 
     def __str__(self) -> str:
-        return _farm_str(self, "win_farm")
+        return _farm_str(self, "win_farm", ",agnostic" if self.model == "agnostic" else "")
 
 
 @dataclass(frozen=True)
 class KeyFarm:
-    """Each key to one worker; a worker may itself be a PaneFarm or a WinMapReduce."""
+    """Each key to one worker; a worker may itself be a PaneFarm or a WinMapReduce. Levels as in `WinFarm`."""
 
     inner: Inner = WinSeq()
     workers: int = 2
@@ -122,14 +133,20 @@ Pattern = WinSeq | WinFarm | KeyFarm | PaneFarm | WinMapReduce
 
 _NAMES: dict[str, type[Pattern]] = {"win_seq": WinSeq, "win_farm": WinFarm, "key_farm": KeyFarm,
                                     "pane_farm": PaneFarm, "win_mapreduce": WinMapReduce}
-_TOKEN = re.compile(r"\s*([a-z_]+|\d+|[(),])\s*")
+_TOKEN = re.compile(r"\s*([a-z_]+|\d+|[(),=])\s*")
+_WORDS: dict[str, tuple[str, object]] = {
+    "active": ("model", "active"), "agnostic": ("model", "agnostic"), "unordered": ("ordered", False)}
 
 
 def parse_pattern(text: str, workers: int | None = None) -> Pattern:
     """The pattern that `text` spells; `workers` is the degree where `text` gives none.
 
-    >>> parse_pattern("win_farm(pane_farm(2,3),2)")
-    WinFarm(inner=PaneFarm(plq=2, wlq=3, level=2), workers=2, model='active', ordered=True, level=1)
+    >>> print(parse_pattern("win_farm(pane_farm(2,3),2)"))
+    win_farm(pane_farm(2,3),2)
+    >>> parse_pattern("win_farm(2, agnostic)").model
+    'agnostic'
+    >>> parse_pattern("pane_farm(2, 1, level=0)").level
+    0
     >>> parse_pattern("key_farm", workers=3).workers
     3
     """
@@ -139,51 +156,64 @@ def parse_pattern(text: str, workers: int | None = None) -> Pattern:
     if "".join(tokens) != re.sub(r"\s", "", text) or not tokens:
         raise _unknown(text)
     pattern, rest = _parse(tokens, text)
-    if rest or isinstance(pattern, int):
+    if rest:
         raise _unknown(text)
-    if workers is not None and "(" not in text:
-        return _with_workers(pattern, workers)
-    return pattern
+    return _with_workers(pattern, workers) if workers is not None and "(" not in text else pattern
 
 
-def _parse(tokens: list[str], text: str) -> tuple[Pattern | int, list[str]]:
-    head, rest = tokens[0], tokens[1:]
-    if head.isdigit():
-        return int(head), rest
-    if head not in _NAMES:
+def _parse(tokens: list[str], text: str) -> tuple[Pattern, list[str]]:
+    """The pattern at the head of `tokens`, and the tokens behind it."""
+    kind, rest = _NAMES.get(tokens[0]), tokens[1:]
+    if kind is None:
         raise _unknown(text)
-    arguments: list[Pattern | int] = []
+    plain: list[Pattern | int] = []
+    named: dict[str, object] = {}
     if rest[:1] == ["("]:
-        rest = rest[1:]
         while rest and rest[0] != ")":
-            argument, rest = _parse(rest, text)
-            arguments.append(argument)
-            if rest[:1] == [","]:
-                rest = rest[1:]
+            rest = _parse_argument(rest[1:], plain, named, text)
         if not rest:
             raise _unknown(text)
         rest = rest[1:]
-    return _make(_NAMES[head], arguments, text), rest
+    return _make(kind, plain, named, text), rest
 
 
-def _make(kind: type[Pattern], arguments: list[Pattern | int], text: str) -> Pattern:
-    if kind in (WinFarm, KeyFarm) and arguments and isinstance(arguments[0], int):
-        arguments = [WinSeq(), *arguments]
-    if len(arguments) > min(2, len(fields(kind))):
+def _parse_argument(tokens: list[str], plain: list[Pattern | int], named: dict[str, object], text: str) -> list[str]:
+    """Put the argument at the head of `tokens` into `plain` or `named`; returns the tokens behind it."""
+    if not tokens or tokens[0] in ("(", ",", "="):
         raise _unknown(text)
-    return kind(*arguments)  # type: ignore[arg-type]
+    head, rest = tokens[0], tokens[1:]
+    if head == ")":
+        return tokens
+    if head.isdigit():
+        plain.append(int(head))
+    elif head in _WORDS:
+        named.update([_WORDS[head]])
+    elif rest[:1] == ["="] and rest[1:2] and (rest[1].isdigit() or rest[1] in _WORDS):
+        named[head] = int(rest[1]) if rest[1].isdigit() else _WORDS[rest[1]][1]
+        rest = rest[2:]
+    else:
+        pattern, rest = _parse(tokens, text)
+        plain.append(pattern)
+    if not rest or rest[0] not in (",", ")"):
+        raise _unknown(text)
+    return rest
+
+
+def _make(kind: type[Pattern], plain: list[Pattern | int], named: dict[str, object], text: str) -> Pattern:
+    if kind in (WinFarm, KeyFarm) and plain and isinstance(plain[0], int):
+        plain = [WinSeq(), *plain]
+    known = {field.name for field in fields(kind)}
+    if len(plain) > min(2, len(known)) or not set(named) <= known - {field.name for field in fields(kind)[:len(plain)]}:
+        raise _unknown(text)
+    return kind(*plain, **named)  # type: ignore[arg-type]
 
 
 def _with_workers(pattern: Pattern, workers: int) -> Pattern:
-    if isinstance(pattern, WinFarm):
-        return WinFarm(workers=workers)
-    if isinstance(pattern, KeyFarm):
-        return KeyFarm(workers=workers)
+    if isinstance(pattern, WinFarm | KeyFarm):
+        return replace(pattern, workers=workers)
     if isinstance(pattern, PaneFarm):
-        return PaneFarm(workers, 1)
-    if isinstance(pattern, WinMapReduce):
-        return WinMapReduce(workers, 1)
-    return pattern
+        return replace(pattern, plq=workers)
+    return replace(pattern, map=workers) if isinstance(pattern, WinMapReduce) else pattern
 
 
 def _unknown(text: str) -> SpecError:

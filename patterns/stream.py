@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from patterns.build import Job, build
+from patterns.build import Job, at_level, build
 from patterns.execute import Options, execute
 from patterns.intake import IntakeSpec, check_columns
 from patterns.plan import Choice, choose
@@ -29,7 +29,8 @@ from patterns.query import Query
 from patterns.report import Report
 from patterns.source import TimeColumn, batches_of, is_table, ordered, to_table
 from patterns.specs import Pattern, parse_pattern
-from patterns.window import CountWindow, TimeWindow, Window
+from patterns.triggers import attribute_type
+from patterns.window import ContextAware, DeltaWindow, SlideByTuple, TimeWindow, Window
 from runtime.errors import SpecError
 from runtime.topology import Graph, graph
 
@@ -61,7 +62,7 @@ class Stream:
         return replace(self, key=column)
 
     def window(self, window: Window) -> Windowed:
-        if not isinstance(window, TimeWindow | CountWindow):
+        if not isinstance(window, Window):
             raise SpecError("`window` must be a window model such as TimeWindow(\"1s\", slide=\"200ms\"), "
                             f"got {window!r}")
         return Windowed(self, window)
@@ -101,7 +102,7 @@ class Plan:
     workers: int | None = None
 
     def job(self) -> Job:
-        return Job(self.query, self.model.grid(), isinstance(self.model, CountWindow), self.stream.key is not None)
+        return Job(self.query, self.model, self.stream.key is not None)
 
     def choice(self) -> Choice:
         """The pattern that will run, and why."""
@@ -116,9 +117,12 @@ class Plan:
         return graph(build(self.choice().pattern, self.job()))
 
     def explain(self) -> str:
-        """The choice of pattern in a sentence, and the graph."""
+        """The choice of pattern in a sentence, and the graph: before its transformation, if that does anything."""
         choice = self.choice()
-        return f"{choice.pattern}: {choice.why}\n{self.graph().explain()}"
+        plain = graph(build(at_level(choice.pattern, 0), self.job())).explain()
+        final = self.graph().explain()
+        drawn = final if plain == final else f"as written:\n{plain}\n\nas it runs:\n{final}"
+        return f"{choice.pattern}: {choice.why}\n{drawn}"
 
     def run(self, executor: str = "ray", **options: Any) -> Report:
         """Run to the end of the stream on `executor` ("ray" or "inline"); options as in `Options`."""
@@ -143,7 +147,7 @@ def run_plan(plan: Plan, options: Options) -> Report:
             raise SpecError("`disorder` sort needs all items at once, got an iterator: give a table, or use in-order "
                             "or bounded:DURATION")
         spec = intake_spec(plan, schema)
-    return execute(plan.query, closed, spec, schema, batches, disorder, options,
+    return execute(plan.query, plan.model, closed, spec, schema, batches, disorder, options,
                    pattern=str(choice.pattern), choice=choice.why, total_rows=total)
 
 
@@ -168,8 +172,10 @@ def _again(first: pa.RecordBatch, rest: Any) -> Any:
 def intake_spec(plan: Plan, schema: pa.Schema) -> IntakeSpec:
     """What to read of the rows, checked against their `schema`."""
     stream, query = plan.stream, plan.query
-    spec = IntakeSpec(stream.time, stream.key, tuple(query.columns), plan.model, query.selects,
-                      getattr(query, "needs_times", False), stream.on_bad_row)
+    listed = isinstance(plan.model, ContextAware)
+    spec = IntakeSpec(stream.time, stream.key, tuple(query.columns), query.selects or listed,
+                      getattr(query, "needs_times", False), stream.on_bad_row,
+                      (plan.model.attribute,) if isinstance(plan.model, DeltaWindow) else ())
     if not len(schema):
         return spec  # an iterator without a single batch
     types = {field.name: field.type for field in schema}
@@ -178,6 +184,10 @@ def intake_spec(plan: Plan, schema: pa.Schema) -> IntakeSpec:
     if isinstance(plan.model, TimeWindow):
         grid = plan.model.grid()
         stream.time.check_grid((grid.length, grid.slide, grid.origin), types[stream.time.name])
+    if isinstance(plan.model, SlideByTuple):
+        stream.time.check_grid((plan.model.length,), types[stream.time.name])  # type: ignore[arg-type]
+    if isinstance(plan.model, DeltaWindow):
+        attribute_type(plan.model, types[plan.model.attribute])
     reserved = {"window_id", "window_start", "window_end"} & set(types) if query.selects else set()
     if reserved:
         raise SpecError(f"the data must not have columns named like those of the results, got {sorted(reserved)}: "

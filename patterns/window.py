@@ -2,6 +2,11 @@
 
 Extents are half open, `[start, end)`. Ids start at 0 at the origin; a window that would start before
 the origin does not exist.
+
+Every model puts its items on a line of *ordinates* (event times, arrival positions of a key, or values
+of an attribute) and says what progress on that line leaves behind. Time and count windows are context
+free: their extents are known beforehand, on a `Grid`. Slide-by-tuple and delta windows are forward-context
+aware: an item that arrives says where a window lies, so the first emitter lists them (`patterns.triggers`).
 """
 
 from __future__ import annotations
@@ -10,6 +15,7 @@ import math
 import re
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
 import numpy as np
 
@@ -101,13 +107,28 @@ class Grid:
         """How many panes from the origin are complete once no ordinate below `ordinate` can come."""
         return max((ordinate - self.origin) // self.pane, 0)
 
+    def dead_below(self, reached: Any) -> Any:
+        """The ordinate below which no window lies that is still open when progress has `reached`."""
+        return self.origin + np.maximum((reached - self.origin - self.length) // self.slide + 1, 0) * self.slide
+
+    def ends(self, ids: np.ndarray) -> np.ndarray:
+        """Where the windows with these global ids end."""
+        ends: np.ndarray = self.origin + (ids - self.first_id) // self.id_step * self.slide + self.length
+        return ends
+
     def global_ids(self, windows: np.ndarray) -> np.ndarray:
         return self.first_id + windows * self.id_step
 
 
-def _check_positive(value: int, parameter: str, given: object) -> None:
+def _check_positive(value: float, parameter: str, given: object) -> None:
     if value <= 0:
         raise SpecError(f"`{parameter}` must be greater than 0, got {given!r}")
+
+
+def _check_items(value: object, parameter: str, kind: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise SpecError(f"`{parameter}` of a {kind} window must be a whole number of items, got {value!r}")
+    _check_positive(int(value), parameter, value)
 
 
 @dataclass(frozen=True)
@@ -130,13 +151,12 @@ class TimeWindow:
         object.__setattr__(self, "length", length)
         object.__setattr__(self, "slide", slide)
 
-    @property
-    def context_free(self) -> bool:
-        return True
-
     def grid(self) -> Grid:
         assert isinstance(self.length, int) and isinstance(self.slide, int)
         return Grid(self.length, self.slide, self.origin)
+
+    def dead_below(self, reached: Any) -> Any:
+        return self.grid().dead_below(reached)
 
 
 @dataclass(frozen=True)
@@ -153,19 +173,81 @@ class CountWindow:
     def __post_init__(self) -> None:
         slide = self.length if self.slide is None else self.slide
         for value, parameter in ((self.length, "length"), (slide, "slide")):
-            if isinstance(value, bool) or not isinstance(value, int | np.integer):
-                raise SpecError(f"`{parameter}` of a count window must be a whole number of items, got {value!r}")
-            _check_positive(int(value), parameter, value)
+            _check_items(value, parameter, "count")
         object.__setattr__(self, "length", int(self.length))
         object.__setattr__(self, "slide", int(slide))
-
-    @property
-    def context_free(self) -> bool:
-        return True
 
     def grid(self) -> Grid:
         assert isinstance(self.slide, int)
         return Grid(self.length, self.slide)
 
+    def dead_below(self, reached: Any) -> Any:
+        return self.grid().dead_below(reached)
 
-Window = TimeWindow | CountWindow
+
+@dataclass(frozen=True)
+class SlideByTuple:
+    """The last `length` of event time, each time `slide` more items of a key have arrived.
+
+    Item number `(i+1)*slide` of its key triggers window i, which holds what has arrived up to it (and
+    itself) and is not older than `length` before it. Its extent is `[t.ts - length, t.ts]`.
+
+    >>> SlideByTuple("5s", slide=1000)
+    SlideByTuple(length=5000000, slide=1000)
+    """
+
+    length: Duration
+    slide: int = 1
+
+    def __post_init__(self) -> None:
+        length = duration_us(self.length, "length")
+        if length < 0:
+            raise SpecError(f"`length` must not be negative, got {self.length!r}")
+        _check_items(self.slide, "slide", "slide-by-tuple")
+        object.__setattr__(self, "length", length)
+        object.__setattr__(self, "slide", int(self.slide))
+
+    def dead_below(self, reached: Any) -> Any:
+        assert isinstance(self.length, int)
+        return reached - self.length
+
+
+@dataclass(frozen=True)
+class DeltaWindow:
+    """A window whenever `attribute` has grown by `threshold` over its value at the last window (the marker).
+
+    The item that makes it grow triggers: the window holds the earlier items of the key with an attribute
+    of at least the trigger's less `length`; its extent, on the attribute's line, is
+    `[trigger - length, trigger)`.
+
+    >>> DeltaWindow("a", length=5, threshold=2)
+    DeltaWindow(attribute='a', length=5, threshold=2)
+    """
+
+    attribute: str
+    length: float
+    threshold: float
+
+    def __post_init__(self) -> None:
+        for name in ("length", "threshold"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
+                raise SpecError(f"`{name}` of a delta window must be a number, got {value!r}")
+            _check_positive(float(value), name, value)
+        if not isinstance(self.attribute, str) or not self.attribute:
+            raise SpecError(f"`attribute` of a delta window must be the name of a column, got {self.attribute!r}")
+
+    def dead_below(self, reached: Any) -> Any:
+        return reached
+
+
+#: Their extents are known before any item comes: every pattern can run them.
+ContextFree = TimeWindow | CountWindow
+#: Items decide where they lie: one node sees all items of a key, or hands windows to agnostic workers.
+ContextAware = SlideByTuple | DeltaWindow
+Window = ContextFree | ContextAware
+
+
+def by_key(window: Window) -> bool:
+    """Whether each key has its own progress (else the watermark is everybody's)."""
+    return isinstance(window, CountWindow | DeltaWindow)

@@ -23,8 +23,8 @@ STAMP = "__stamp"
 class ProgressingNode(Node):
     """A node that collects items and, whenever its inputs' common progress moves, gives out what that closed."""
 
-    def __init__(self, inputs: int, counted: bool) -> None:
-        self._progress = ProgressTracker(inputs, counted)
+    def __init__(self, inputs: int, by_key: bool) -> None:
+        self._progress = ProgressTracker(inputs, by_key)
         self._ended_inputs = 0
         self._windows = 0
         self._outside = 0
@@ -76,9 +76,9 @@ class WindowWorker(ProgressingNode):
     code, each on its own share of the windows.
     """
 
-    def __init__(self, query: Query, grid: Grid, counted: bool, *, replica: int = 0, degree: int = 1,
+    def __init__(self, query: Query, grid: Grid, by_key: bool, *, replica: int = 0, degree: int = 1,
                  keyed: bool = False, final: bool = True) -> None:
-        super().__init__(1, counted)
+        super().__init__(1, by_key)
         residues = range(degree if keyed else 1)
         self._final = final
         self._engines = [Engine(query, grid.share((replica - residue) % degree, degree), final=final)
@@ -109,8 +109,8 @@ class WindowWorker(ProgressingNode):
 class PaneWorker(ProgressingNode):
     """The first stage alone: partials of the panes that it was given."""
 
-    def __init__(self, query: Query, grid: Grid, counted: bool) -> None:
-        super().__init__(1, counted)
+    def __init__(self, query: Query, grid: Grid, by_key: bool) -> None:
+        super().__init__(1, by_key)
         self._grid, self._state = grid, query.pane_state()
 
     def add(self, batch: Batch) -> None:
@@ -127,9 +127,9 @@ class MergeWorker(ProgressingNode):
     hold parts of one pane.
     """
 
-    def __init__(self, query: Query, grid: Grid, counted: bool, *, inputs: int, replica: int = 0,
+    def __init__(self, query: Query, grid: Grid, by_key: bool, *, inputs: int, replica: int = 0,
                  degree: int = 1, split: bool = False, final: bool = True) -> None:
-        super().__init__(inputs, counted)
+        super().__init__(inputs, by_key)
         self._grid, self._shift = grid, replica * grid.panes_per_slide
         self._ids = Grid(1, 1, 0, grid.first_id + replica * grid.id_step, grid.id_step * degree)
         per_slide = grid.panes_per_slide * degree
