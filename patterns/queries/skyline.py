@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from patterns.queries.kernels.kept import KeptSet
 from patterns.queries.kernels.keys import points_of
-from patterns.queries.kernels.pane import skyline_of_groups
+from patterns.queries.kernels.pane import PaneSkyline
+from patterns.queries.rows import limits_of
+from patterns.queries.runs import bounds_of, in_order, runs
+from patterns.queries.skyline_windows import SkylineWindows
 from patterns.query import Frontier, empty_columns
 from runtime.errors import SpecError
 from runtime.message import Columns
@@ -105,16 +107,17 @@ class SkylinePanes:
 
     def __init__(self, dims: tuple[str, ...], maximize: tuple[str, ...]) -> None:
         self._dims, self._maximize = dims, maximize
+        self._skyline = PaneSkyline(len(dims))
         self._open: dict[int, _OpenPane] = {}
 
     def add(self, codes: np.ndarray, panes: np.ndarray, columns: Columns) -> None:
         points = points_of(columns, self._dims, self._maximize)
         rows = columns["row"]
-        if len(panes) and (panes[0] != panes[-1] or panes.min() != panes.max()):
+        if not in_order(panes):
             order = np.argsort(panes, kind="stable")
             codes, panes, rows, points = codes[order], panes[order], rows[order], points[order]
         for low, high in runs(panes):
-            pane = self._open.setdefault(int(panes[low]), _OpenPane())
+            pane = self._open.setdefault(int(panes[low]), _OpenPane(self._skyline))
             pane.add(codes[low:high].copy(), rows[low:high].copy(), points[low:high])
 
     def close(self, before: Frontier) -> Columns:
@@ -133,8 +136,9 @@ class SkylinePanes:
 class _OpenPane:
     """Items of one pane, of all keys, that may still be in its skylines."""
 
-    def __init__(self) -> None:
+    def __init__(self, skyline: PaneSkyline) -> None:
         self.size = 0
+        self._skyline = skyline
         self._reduced = 0
         self._chunks: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
 
@@ -149,154 +153,18 @@ class _OpenPane:
         self._reduce()
         codes, rows, points = self._chunks[0]
         self._chunks, self.size = [], 0
-        ready = below(before, codes, pane)
+        ready = np.broadcast_to(pane < limits_of(before, codes), codes.shape)
         if not ready.all():
             self.add(codes[~ready], rows[~ready], points[~ready])
             codes, rows, points = codes[ready], rows[ready], points[ready]
         return codes, rows, points
 
     def _reduce(self) -> None:
-        codes, rows, points = (np.concatenate(parts) for parts in zip(*self._chunks, strict=True))
-        if codes.min() != codes.max():
+        codes, rows, points = self._chunks[0] if len(self._chunks) == 1 else (
+            np.concatenate(parts) for parts in zip(*self._chunks, strict=True))
+        if not in_order(codes):
             order = np.argsort(codes, kind="stable")
             codes, rows, points = codes[order], rows[order], points[order]
-        keep = skyline_of_groups(points, starts_of(codes))
+        keep = self._skyline.keep(points, bounds_of(codes))
         self._chunks = [(codes[keep], rows[keep], points[keep])]
         self.size = self._reduced = len(self._chunks[0][0])
-
-
-class SkylineWindows:
-    """Second stage: one `KeptSet` per key, from which every window's skyline is read off."""
-
-    def __init__(self, dims: int, panes_per_window: int, panes_per_slide: int, *,
-                 final: bool = True, split: bool = False) -> None:
-        self._dims, self._length, self._slide = dims, panes_per_window, panes_per_slide
-        self._final, self._split = final, split
-        self._keys: dict[int, _KeyWindows] = {}
-        self._waiting: dict[str, np.ndarray] | None = None
-
-    def advance(self, partials: Columns, before: Frontier) -> Columns:
-        arrived = self._ready(partials, before)
-        if len(arrived["code"]) and arrived["code"].min() != arrived["code"].max():
-            order = np.argsort(arrived["code"], kind="stable")
-            arrived = {name: column[order] for name, column in arrived.items()}
-        fresh = {int(arrived["code"][low]): (low, high) for low, high in runs(arrived["code"])}
-        for code in fresh:
-            self._keys.setdefault(code, _KeyWindows(self._dims, self._length, self._slide))
-        fired: list[tuple[int, int, np.ndarray, np.ndarray]] = []
-        for code, key in list(self._keys.items()):
-            low, high = fresh.get(code, (0, 0))
-            part = {name: column[low:high] for name, column in arrived.items()}
-            for window, rows, points in key.advance(part, frontier_of(before, code), self._split):
-                fired.append((window, code, rows, points))
-            if not len(key):
-                del self._keys[code]
-        return self._results(fired)
-
-    @property
-    def size_bytes(self) -> int:
-        waiting = sum(column.nbytes for column in self._waiting.values()) if self._waiting else 0
-        return waiting + sum(key.size_bytes for key in self._keys.values())
-
-    def _ready(self, partials: Columns, before: Frontier) -> dict[str, np.ndarray]:
-        """What `before` lets in; partials of later panes wait."""
-        names = ("pane", "code", "row", "point")
-        arrived = {name: partials[name] for name in names}
-        if self._waiting is not None:
-            arrived = {name: np.concatenate((self._waiting[name], arrived[name])) for name in names}
-            self._waiting = None
-        ready = below(before, arrived["code"], arrived["pane"])
-        if not ready.all():
-            self._waiting = {name: column[~ready] for name, column in arrived.items()}
-            arrived = {name: column[ready] for name, column in arrived.items()}
-        return arrived
-
-    def _results(self, fired: list[tuple[int, int, np.ndarray, np.ndarray]]) -> Columns:
-        fired.sort(key=lambda result: result[:2])
-        sizes = [len(result[2]) for result in fired]
-        columns = {"window": np.repeat(np.array([result[0] for result in fired], np.int64), sizes),
-                   "code": np.repeat(np.array([result[1] for result in fired], np.int64), sizes),
-                   "row": np.concatenate([np.empty(0, np.int64), *(result[2] for result in fired)])}
-        if not self._final:
-            none = np.empty((0, self._dims), np.int64)
-            columns["point"] = np.concatenate([none, *(result[3] for result in fired)])
-        return columns
-
-
-class _KeyWindows:
-    """The windows of one key."""
-
-    def __init__(self, dims: int, length: int, slide: int) -> None:
-        self._kept = KeptSet(dims)
-        self._length, self._slide = length, slide
-        self._next = 0  # the next window to fire
-        self._youngest = -1
-
-    def __len__(self) -> int:
-        return len(self._kept)
-
-    @property
-    def size_bytes(self) -> int:
-        return self._kept.size_bytes
-
-    def advance(self, part: Columns, before: int,
-                split: bool) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        """Take in the partials of this key; window, rows and points of each window that ends by `before`."""
-        panes, rows, points = part["pane"], part["row"], part["point"]
-        if np.any(panes[1:] < panes[:-1]):
-            order = np.argsort(panes, kind="stable")
-            panes, rows, points = panes[order], rows[order], points[order]
-        for low, high in runs(panes):
-            pane = int(panes[low])
-            yield from self._fire(pane)
-            if not len(self._kept):  # leap over the windows that hold nothing
-                self._next = max(self._next, (pane - self._length) // self._slide + 1)
-            if pane < self._next * self._slide:  # between hopping windows
-                continue
-            pane_points, pane_rows = points[low:high], rows[low:high]
-            if split:
-                whole = np.array([0, high - low], np.int64)
-                keep = skyline_of_groups(np.ascontiguousarray(pane_points), whole)
-                pane_points, pane_rows = pane_points[keep], pane_rows[keep]
-            self._kept.push(pane, np.ascontiguousarray(pane_points), pane_rows)
-            self._youngest = pane
-        yield from self._fire(before)
-
-    def _fire(self, before: int) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        while len(self._kept) and self._next * self._slide + self._length <= before:
-            yield (self._next, *self._kept.members(self._next * self._slide))
-            self._next += 1
-            self._kept.purge(self._next * self._slide)
-
-
-def frontier_of(before: Frontier, code: int) -> int:
-    """The frontier of one key."""
-    if isinstance(before, int):
-        return before
-    return int(before[code]) if code < len(before) else 0
-
-
-def below(before: Frontier, codes: np.ndarray, panes: np.ndarray | int) -> np.ndarray:
-    """Which of the panes lie below the frontier of their key."""
-    limits: np.ndarray | int = before
-    if not isinstance(before, int):
-        limits = np.zeros(len(codes), np.int64)
-        known = codes < len(before)
-        limits[known] = before[codes[known]]
-    return np.broadcast_to(np.less(panes, limits), codes.shape)
-
-
-def starts_of(values: np.ndarray) -> np.ndarray:
-    """Where each run of equal values starts, and the end of the last one."""
-    if not len(values):
-        return np.zeros(1, np.int64)
-    if values[0] == values[-1]:  # sorted: all equal
-        return np.array([0, len(values)], np.int64)
-    inner = np.flatnonzero(values[1:] != values[:-1]) + 1
-    return np.concatenate(([0], inner, [len(values)])).astype(np.int64)
-
-
-def runs(values: np.ndarray) -> list[tuple[int, int]]:
-    """The half-open ranges of equal values in a sorted array."""
-    starts = starts_of(values).tolist()
-    return list(zip(starts[:-1], starts[1:], strict=True))

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
@@ -35,26 +36,40 @@ def dims_tag(dims: int) -> tuple[int, ...]:
     return (0,) * dims
 
 
+def aligned_blocks(blocks: int, dims: int) -> np.ndarray:
+    """Room for uint8 `(blocks, dims, 64)` whose rows lie on lines of the cache."""
+    size = blocks * dims * LANES
+    memory = np.empty(size + LANES, np.uint8)
+    start = -memory.ctypes.data % LANES
+    return memory[start:start + size].reshape(blocks, dims, LANES)
+
+
+def _emitted(typing_function: Callable[..., Any]) -> Callable[..., Any]:
+    """An intrinsic, typed as what it is inside a kernel: a function that gives an integer."""
+    compiled: Callable[..., Any] = intrinsic(typing_function)
+    return compiled
+
+
 def _data(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
     return context.make_array(array_type)(context, builder, array).data
 
 
-def _splat(builder: Any, scalar: Any) -> Any:
-    vector = ir.VectorType(scalar.type, LANES)
+def _splat(builder: Any, scalar: Any, lanes: int = LANES) -> Any:
+    vector = ir.VectorType(scalar.type, lanes)
     nothing = ir.Constant(vector, ir.Undefined)
     first = builder.insert_element(nothing, scalar, ir.Constant(_INDEX, 0))
-    return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(_INDEX, LANES), [0] * LANES))
+    return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(_INDEX, lanes), [0] * lanes))
 
 
-def _row(builder: Any, data: Any, offset: Any) -> Any:
-    """The 64 values from element `offset` on."""
+def _row(builder: Any, data: Any, offset: Any, lanes: int = LANES) -> Any:
+    """The `lanes` values from element `offset` on."""
     start = builder.gep(data, [offset])
-    row = builder.load(builder.bitcast(start, ir.VectorType(start.type.pointee, LANES).as_pointer()))
+    row = builder.load(builder.bitcast(start, ir.VectorType(start.type.pointee, lanes).as_pointer()))
     row.align = 1
     return row
 
 
-def _compare_ranks(predicate: str) -> Callable[..., int]:
+def _compare_ranks(predicate: str) -> Callable[..., Any]:
     def lanes(typing: Any, ranks: Any, block: Any, probes: Any, probe: Any, tag: Any) -> Any:
         dims = len(tag)
 
@@ -73,8 +88,7 @@ def _compare_ranks(predicate: str) -> Callable[..., int]:
 
         return types.uint64(ranks, types.int64, probes, types.int64, tag), generate
 
-    compiled: Callable[..., int] = intrinsic(lanes)
-    return compiled
+    return _emitted(lanes)
 
 
 #: at_most(ranks, block, probes, probe, tag): lanes of the block that are <= the probe in all dimensions.
@@ -85,18 +99,29 @@ at_most = _compare_ranks("<=")
 at_least = _compare_ranks(">=")
 
 
-@intrinsic
-def below(typing: Any, values: Any, block: Any, limit: Any) -> Any:
-    """Lanes of the block whose value is < limit; `values` is int64, C-contiguous, 64 for each block."""
+@_emitted
+def above(typing: Any, values: Any, block: Any, limit: Any) -> Any:
+    """Lanes of the block whose value is > limit; `values` is int64, C-contiguous, 64 for each block."""
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = _data(context, builder, signature.args[0], args[0])
         row = _row(builder, data, builder.mul(args[1], ir.Constant(_WORD, LANES)))
-        return builder.bitcast(builder.icmp_signed("<", row, _splat(builder, args[2])), _WORD)
+        return builder.bitcast(builder.icmp_signed(">", row, _splat(builder, args[2])), _WORD)
 
     return types.uint64(values, types.int64, types.int64), generate
 
 
-@intrinsic
+@_emitted
+def count_below_16(typing: Any, table: Any, start: Any, value: Any) -> Any:
+    """How many of the 16 values from element `start` of the int64 `table` on are < value."""
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        row = _row(builder, _data(context, builder, signature.args[0], args[0]), args[1], 16)
+        bits = builder.bitcast(builder.icmp_signed("<", row, _splat(builder, args[2], 16)), ir.IntType(16))
+        return builder.zext(builder.ctpop(bits), _WORD)
+
+    return types.int64(table, types.int64, types.int64), generate
+
+
+@_emitted
 def lowest(typing: Any, mask: Any) -> Any:
     """The number of the lowest bit of a mask that is not 0."""
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -105,10 +130,10 @@ def lowest(typing: Any, mask: Any) -> Any:
     return types.int64(types.uint64), generate
 
 
-@intrinsic
-def count_lanes(typing: Any, mask: Any) -> Any:
-    """How many bits of a mask are set."""
+@_emitted
+def highest(typing: Any, mask: Any) -> Any:
+    """The number of the highest bit of a mask that is not 0."""
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.ctpop(args[0])
+        return builder.sub(ir.Constant(_WORD, 63), builder.ctlz(args[0], ir.Constant(_BIT, 1)))
 
     return types.int64(types.uint64), generate

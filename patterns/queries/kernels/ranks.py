@@ -9,33 +9,42 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from patterns.queries.kernels.lanes import count_below_16
+
 LEVELS = 256
+_STEP = 16
 
 
 def fit_thresholds(points: np.ndarray, sample: int = 2048) -> np.ndarray:
-    """`(dims, 256)` thresholds: quantiles of about `sample` of the points, evenly spread over them."""
+    """`(dims, 17, 16)` thresholds: quantiles of about `sample` of the points, evenly spread over them.
+
+    Row 0 of a dimension holds every sixteenth threshold, rows 1 to 16 all of them: a rank is found with
+    two vector comparisons, one in row 0 and one in the row that it points to.
+    """
     chosen = points[:: max(len(points) // sample, 1)]
     ordered = np.sort(np.ascontiguousarray(chosen.T), axis=1)
     at = (np.arange(1, LEVELS) * len(chosen)) // LEVELS
-    thresholds = np.full((points.shape[1], LEVELS), np.iinfo(np.int64).max, np.int64)
+    highest = np.iinfo(np.int64).max
+    thresholds = np.full((points.shape[1], LEVELS), highest, np.int64)
     thresholds[:, : LEVELS - 1] = ordered[:, at]
-    return thresholds
+    table = np.empty((points.shape[1], _STEP + 1, _STEP), np.int64)
+    table[:, 1:] = thresholds.reshape(-1, _STEP, _STEP)
+    table[:, 0] = thresholds[:, _STEP - 1 :: _STEP]
+    return table
 
 
 @njit(nogil=True, cache=True)
-def rank_points(points: np.ndarray, thresholds: np.ndarray, tag: tuple[int, ...]) -> np.ndarray:
-    """uint8 `(items, dims)`: how many thresholds are at most the coordinate, without the last one."""
-    n = points.shape[0]
-    ranks = np.empty((n, len(tag)), np.uint8)
-    for i in range(n):
-        for j in range(len(tag)):
+def rank_points(points: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    """uint8 `(items, dims)`: how many thresholds of the dimension lie below the coordinate."""
+    n, dims = points.shape
+    ranks = np.empty((n, dims), np.uint8)
+    for j in range(dims):
+        base = j * (_STEP + 1) * _STEP
+        for i in range(n):
             value = points[i, j]
-            at = 0
-            step = LEVELS // 2
-            while step:
-                at += step if thresholds[j, at + step - 1] <= value else 0
-                step //= 2
-            ranks[i, j] = at
+            upper = count_below_16(thresholds, base, value)
+            lower = count_below_16(thresholds, base + _STEP * (upper + 1), value)
+            ranks[i, j] = upper * _STEP + lower
     return ranks
 
 
@@ -50,10 +59,9 @@ def spread_table(dims: int) -> np.ndarray:
 
 
 @njit(nogil=True, cache=True)
-def z_order_keys(ranks: np.ndarray, spread: np.ndarray, tag: tuple[int, ...]) -> np.ndarray:
-    """uint64 keys that bring items near to each other that are near in all dimensions."""
-    keys = np.zeros(ranks.shape[0], np.uint64)
-    for i in range(ranks.shape[0]):
-        for j in range(len(tag)):
-            keys[i] |= spread[ranks[i, j]] >> np.uint64(j)
-    return keys
+def z_order_cell(ranks: np.ndarray, i: int, spread: np.ndarray, bits: int) -> np.int64:
+    """The first `bits` bits of the key that brings items near each other that are near in all dimensions."""
+    key = np.uint64(0)
+    for j in range(ranks.shape[1]):
+        key |= spread[ranks[i, j]] >> np.uint64(j)
+    return np.int64(key >> np.uint64(64 - bits)) if bits else np.int64(0)
