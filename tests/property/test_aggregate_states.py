@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from patterns.queries.aggregates import Aggregates, Count, Max, Mean, Min, Quantile, Sum, Variance
 from patterns.query import END_OF_PANES
+from patterns.window import Grid
 from patterns.worker import in_order
 from runtime.errors import BadInputError, SpecError
 from tests import oracle
@@ -106,6 +107,29 @@ def test_parts_of_panes_and_parts_of_windows_merge(data: Any, window: int, slide
     assert rows(split.advance(in_order(partials, ("pane", "code")), END_OF_PANES)) == brute(items, window, slide)
     reduce = ALL.window_state(1, 1, split=True)
     assert rows(reduce.advance(in_order(mapped, ("pane", "code")), END_OF_PANES)) == brute(items, window, slide)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(data=st.data(), window=st.integers(1, 6), slide=st.integers(1, 6))
+def test_items_placed_by_their_time_in_one_pass_match_the_definitions(data: Any, window: int, slide: int) -> None:
+    """Count and one sum of floats have a kernel of their own, and items may come with times and no codes."""
+    items = data.draw(streams(FLOATS, keys=data.draw(st.integers(1, 3)), panes=40))
+    query, grid = Aggregates((Count(), Sum("v"))), Grid(window * 10, slide * 10, origin=70)
+    panes, windows = query.pane_state(), query.window_state(grid.panes_per_window, grid.panes_per_slide)
+    outside = 0
+    for part in (items[:7], items[7:]):
+        times = np.array([10 * pane + 3 for _, pane, _ in part], np.int64)
+        codes = np.array([code for code, _, _ in part], np.int64)
+        outside += panes.add_times(codes if codes.any() else None, times, grid, {"v": np.array([v for *_, v in part])})
+    fired = windows.advance(panes.close(END_OF_PANES), END_OF_PANES)
+    inside = [(code, (10 * pane + 3 - 70) // grid.pane, v) for code, pane, v in items
+              if any(grid.origin + wid * grid.slide <= 10 * pane + 3 < grid.origin + wid * grid.slide + grid.length
+                     for wid in range(60))]
+    wanted = brute(inside, grid.panes_per_window, grid.panes_per_slide)
+    assert outside == len(items) - len(inside)
+    found = zip(*(fired[name].tolist() for name in ("window", "code", "count", "sum_v")), strict=True)
+    assert {(wid, code): values for wid, code, *values in found} == {
+        name: list(values[:2]) for name, values in wanted.items()}
 
 
 def test_early_partials_wait_for_the_frontier() -> None:

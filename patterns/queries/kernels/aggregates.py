@@ -86,8 +86,8 @@ def locate_dense(start: int, codes: np.ndarray, ordinates: np.ndarray, place: tu
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def add_dense(start: int, codes: np.ndarray, ordinates: np.ndarray, place: tuple, slots: np.ndarray,
-              width: int, ints: np.ndarray, low: int, bits: np.ndarray) -> tuple:
-    """`locate_dense` and the sum of one float column, from word 1 of `ints` on, in a single pass."""
+              width: int, ints: np.ndarray, lowest: int, bits: np.ndarray) -> tuple:
+    """`locate_dense` and the sum of one float column, words 1 ... of `ints` from `lowest` on, in a single pass."""
     origin, length, per_slide, per_window = place
     low, high, base, skipped = 1, 0, 0, 0
     for i in range(start, ordinates.shape[0]):
@@ -110,7 +110,7 @@ def add_dense(start: int, codes: np.ndarray, ordinates: np.ndarray, place: tuple
             return i, skipped
         cell = base + code
         ints[cell, 0] += 1
-        add_float(ints, cell, 1, low, bits[i])
+        add_float(ints, cell, 1, lowest, bits[i])
     return ordinates.shape[0], skipped
 
 

@@ -149,9 +149,11 @@ def advance(at: np.ndarray, panes: np.ndarray, codes: np.ndarray, ints: np.ndarr
                 return used
             push(code, pane, ints, row, keys, pool, ops)
         at[0] += 1
-    while at[1] < keys[0].shape[0]:
+    front, back = keys[0], keys[1]
+    while at[1] < front.shape[0]:
         code = at[1]
-        if common or code < before.shape[0]:
+        # A call is dear, and most of many keys may have nothing: look here.
+        if (front[code] != NONE or back[code] != NONE) and (common or code < before.shape[0]):
             limit = before[0] if common else before[code]
             used, fitted = fire(code, limit, per_window, per_slide, keys, pool, ops, out, used)
             if not fitted:
