@@ -34,17 +34,19 @@ def offers(count: int, seed: int = 7) -> pa.Table:
     """`count` offers: near the centre is dear, and what many like is seldom cheap."""
     rng = np.random.default_rng(seed)
     start_us = 1_767_225_600_000_000  # 2026-01-01
+    names = pa.array([f"hotel-{number:04d}" for number in range(2000)])
     distance = np.round(rng.gamma(2.0, 2.5, count), 2)
     rating = np.round(np.clip(rng.normal(7.6, 1.1, count), 1, 10), 1)
-    price = 40 + 25 * (rating - 5) + 120 / (1 + distance) + rng.gamma(2.0, 18.0, count)
+    price = 20 + 8 * np.maximum(rating - 5, 0) + 30 / (1 + distance) + rng.gamma(2.0, 45.0, count)
+    reviews = np.rint(rng.lognormal(3.0 + 0.3 * rating, 0.5)).astype(np.int64)
     return pa.table({
         "ts": pa.array(start_us + arrivals_us(count, 20_000, 1_000, rng), pa.timestamp("us", tz="UTC")),
         "offer": np.arange(count),
-        "hotel": pa.array([f"hotel-{number:04d}" for number in range(2000)]).take(pa.array(rng.integers(0, 2000, count))),
-        "price": np.round(np.maximum(price, 25), 2),
+        "hotel": names.take(pa.array(rng.integers(0, len(names), count))),
+        "price": np.round(price, 2),
         "distance_km": distance,
         "rating": rating,
-        "reviews": rng.geometric(0.004, count),
+        "reviews": reviews,
     })
 
 

@@ -13,8 +13,9 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as plt  # noqa: E402
 
 
-def draw_last_skyline(results: pa.Table, dims: tuple[str, ...], maximize: tuple[str, ...], path: Path) -> bool:
-    """Draw the skyline of the last window of `results` to `path`; False if there is no window."""
+def draw_last_skyline(results: pa.Table, dims: tuple[str, ...], maximize: tuple[str, ...], path: Path,
+                      kind: str = "png") -> bool:
+    """Draw the skyline of the last window of `results` to `path` (a png, pdf, svg); False if there is no window."""
     if not results.num_rows:
         return False
     ids = results.column("window_id").to_numpy()
@@ -28,7 +29,7 @@ def draw_last_skyline(results: pa.Table, dims: tuple[str, ...], maximize: tuple[
     start, end = last.column("window_start")[0].as_py(), last.column("window_end")[0].as_py()
     axes.set_title(f"Skyline of window {int(ids.max())}: {last.num_rows} items\n{start} to {end}", fontsize=10)
     figure.tight_layout()
-    figure.savefig(path)
+    figure.savefig(path, format=kind)
     plt.close(figure)
     return True
 

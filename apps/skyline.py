@@ -1,0 +1,195 @@
+"""The main job: the skyline of every window of a stream, through Spark and Ray.
+
+With no arguments it runs on a built-in stream of hotel offers.
+"""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table
+
+from apps import common_options as given
+from apps import offers
+from apps.common_engines import Engines
+from apps.common_exit import attempt, run_process
+from apps.common_job import Outcome, bad_rows_path, prepare, run
+from apps.common_view import View
+from patterns.queries import Skyline
+from runtime.errors import SpecError
+from spark_glue.collect import replacing, write_parquet
+
+_PROGRAM = "apps.skyline"
+_DEMO_ITEMS = 400_000
+_DEMO_FOLDER = Path("skyline-demo")
+_DESCRIPTION = """\
+The skyline of every window of a stream: the items that no other item of the window dominates, that is, none
+is as good in all dimensions and better in one. Spark reads and orders the items, Ray runs the windows.
+Without --input it runs on a built-in stream of hotel offers and writes to the folder `skyline-demo`."""
+_EXAMPLES = """\
+examples:
+  apps.skyline
+      the built-in stream
+  apps.skyline --input offers/ --time booked_at --dims price,distance --maximize rating \\
+          --window 1s --slide 200ms --output skylines.parquet
+      a folder of files; price and distance small, rating great
+  apps.skyline --input a.csv b.csv --time ts --time-unit ms --dims price,distance --key city --window 500
+      for each city, windows of 500 items
+  apps.skyline --input offers.parquet --time ts --dims price,distance --window 10s --slide 1s \\
+          --pattern 'win_farm(pane_farm(2,1),2)' --stats run.json
+      a pattern of your choice, and its figures
+
+Rows of results: window_id, window_start, window_end, the key if there is one, then the item as it came.
+Exit codes: 0 done, 2 wrong arguments or input, 1 anything else, 130 Ctrl-C."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the program; returns its exit code. Engines that run already are used and left running."""
+    engines = Engines()
+    code = attempt(partial(_main, arguments, engines, time.monotonic()), _PROGRAM)
+    engines.stop(code)
+    return code
+
+
+def _main(arguments: Sequence[str], engines: Engines, began_s: float) -> None:
+    options = _parser().parse(arguments)
+    given.check_disorder(options.disorder)
+    if options.input is None:
+        _fill_in_demo(options)
+    query, window = _query(options), given.window_of(_needed(options.window, "--window"), options.slide)
+    given.check_outputs(output=options.output, stats=options.stats, plot=options.plot)
+    if not options.input:
+        options.input = [_demo_input(engines)]
+    job = prepare(options, query, window)
+    view = View(options.quiet)
+    try:
+        outcome = run(job, engines, view, began_s, "skyline")
+        view.stage("writing")
+        written = _write(outcome, options, query)
+    finally:
+        view.close()
+    if not options.quiet:
+        _print(outcome, written, time.monotonic() - began_s)
+
+
+# -- arguments ---------------------------------------------------------------------------------------
+
+def _parser() -> given.Parser:
+    parser = given.parser(_PROGRAM, _DESCRIPTION, _EXAMPLES)
+    parser.add_argument("--dims", metavar="a,b,c", help="columns to compare; smaller is better")
+    parser.add_argument("--maximize", metavar="b", help="columns of which more is better (need not be in --dims)")
+    given.add_input_options(parser)
+    given.add_window_options(parser)
+    given.add_run_options(parser)
+    given.add_output_options(parser)
+    return parser
+
+
+def _query(options: Namespace) -> Skyline:
+    dims, maximize = given.columns(options.dims, "--dims"), given.columns(options.maximize, "--maximize")
+    if not dims and not maximize:
+        raise SpecError("`--dims` must name at least one column, got none: write --dims price,distance")
+    _needed(options.time, "--time")
+    return Skyline(*dims, maximize=maximize)
+
+
+def _needed(value: str | None, option: str) -> str:
+    if value is None:
+        raise SpecError(f"`{option}` must be given with --input, got nothing; see --help")
+    return value
+
+
+def _fill_in_demo(options: Namespace) -> None:
+    """What was not said, as it suits the built-in stream."""
+    options.time = options.time or offers.TIME
+    if options.dims is None and options.maximize is None:
+        options.dims, options.maximize = ",".join(offers.DIMS), ",".join(offers.MAXIMIZE)
+    if options.window is None:
+        options.window, options.slide = offers.WINDOW, options.slide or offers.SLIDE
+    if options.output is None or options.plot is None:
+        _DEMO_FOLDER.mkdir(exist_ok=True)
+    options.output = options.output or _DEMO_FOLDER / "skylines.parquet"
+    options.plot = options.plot or _DEMO_FOLDER / "last-skyline.png"
+
+
+def _demo_input(engines: Engines) -> str:
+    folder = engines.folder / "offers"
+    folder.mkdir()
+    offers.write_offers(folder, _DEMO_ITEMS)
+    return str(folder)
+
+
+# -- what comes out ----------------------------------------------------------------------------------
+
+def _write(outcome: Outcome, options: Namespace, query: Skyline) -> dict[str, Path]:
+    """Write what was asked for; where each thing went."""
+    written: dict[str, Path] = {}
+    if options.output is not None:
+        write_parquet(outcome.report.results, options.output)
+        written["results"] = options.output
+        if outcome.bad.num_rows:
+            written["rows left out"] = bad_rows_path(options.output)
+            write_parquet(outcome.bad, written["rows left out"])
+    if options.stats is not None:
+        with replacing(options.stats) as partial_name:
+            partial_name.write_text(outcome.stats.to_json() + "\n")
+        written["figures"] = options.stats
+    if options.plot is not None:
+        from apps.picture import draw_last_skyline  # matplotlib takes a second
+        with replacing(options.plot) as partial_name:
+            drawn = draw_last_skyline(outcome.report.results, query.dims, query.maximize, partial_name,
+                                      options.plot.suffix.lstrip(".") or "png")
+            partial_name.touch()
+        if drawn:
+            written["picture"] = options.plot
+        else:
+            options.plot.unlink()
+    return written
+
+
+def skyline_sizes(results: pa.Table) -> np.ndarray:
+    """How many items each window's skyline has."""
+    names = ["key", "window_id"] if "key" in results.column_names else ["window_id"]
+    return results.group_by(names).aggregate([([], "count_all")]).column("count_all").to_numpy()
+
+
+def _print(outcome: Outcome, written: dict[str, Path], total_s: float) -> None:
+    stats, report = outcome.stats, outcome.report
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 3, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    left_out = [f"{count:,} {what}" for count, what in (
+        (stats.items_bad, "bad"), (stats.items_late, "late"), (stats.items_outside, "in no window")) if count]
+    table.add_row("items", f"{stats.items_in:,}" + (f" ({', '.join(left_out)})" if left_out else ""))
+    table.add_row("windows", f"{stats.windows:,}" + ("" if stats.windows else " (there were no items in windows)"))
+    if stats.windows:
+        sizes = skyline_sizes(report.results)
+        table.add_row("skyline sizes", f"{sizes.min():,} to {sizes.max():,}, median {np.median(sizes):,.0f}; "
+                                       f"{stats.result_rows:,} rows in all")
+        table.add_row("throughput", f"{stats.items_per_s:,.0f} items/s ({stats.run_s:.2f} s)")
+        table.add_row("latency", ", ".join(f"{name} {value:,.1f} ms" for name, value in stats.latency_ms.items()
+                                           if value is not None))
+    table.add_row("time in all", f"{total_s:.1f} s, of which {stats.startup_s:.1f} s start-up and reading")
+    table.add_row("pattern", f"{stats.pattern} on {stats.executor} ({report.choice})")
+    for node in stats.nodes:
+        table.add_row(f"  {node.name}", f"{node.items_in:,} in, {node.items_out:,} out, busy {node.utilisation:.0%}")
+    if report.dashboard:
+        table.add_row("dashboard", f"{report.dashboard} (while it ran)")
+    for what, path in written.items():
+        table.add_row(what, str(path))
+    if "results" not in written:
+        table.add_row("results", "not written: give --output")
+    console = Console(highlight=False)
+    console.width = max(console.width, 100) if not console.is_terminal else console.width
+    console.print(table)
+
+
+if __name__ == "__main__":
+    run_process(main)
