@@ -80,8 +80,8 @@ class Feed:
             self._options.on_progress(self._intake.items, self._total)
 
     def take(self, message: Message) -> None:
+        self._results.take(message, time.monotonic_ns())
         self.last_ns = time.monotonic_ns()
-        self._results.take(message, self.last_ns)
 
 
 def execute(query: Query, window: Window, graph: Graph, spec: IntakeSpec, schema: pa.Schema,

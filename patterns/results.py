@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from patterns.intake import Intake, Taken
-from patterns.lifetime import LiveItems
-from patterns.progress import Progress, ProgressTracker, is_progress
+from patterns.intake import Intake
+from patterns.payload import Payload
+from patterns.progress import ProgressTracker, is_progress
 from patterns.query import Query
 from patterns.window import DeltaWindow, TimeWindow, Window, by_key
 from patterns.worker import STAMP
@@ -19,66 +20,14 @@ from runtime.message import Batch, Message
 _OWN = ("window", "code", "row", STAMP)
 
 
-#: Some whole rows and their numbers, ascending.
-Rows = tuple[np.ndarray, pa.Table]
-
-
-class Payload:
-    """The rows that open windows may still report, by row number.
-
-    Workers see only the columns that the query reads; the whole rows stay here, and are dropped once
-    no window that is still open can hold them.
-    """
-
-    def __init__(self, window: Window) -> None:
-        self._rows: LiveItems[Rows] = LiveItems(window, _select_rows, _join_rows)
-        self._next = 0
-
-    def keep(self, taken: Taken) -> None:
-        numbers = np.arange(self._next, self._next + taken.kept.num_rows)
-        self._rows.add((numbers, pa.Table.from_batches([taken.kept])), taken.codes, taken.ordinates)
-        self._next += taken.kept.num_rows
-
-    def take(self, rows: np.ndarray) -> pa.Table:
-        """The rows with these numbers, in this order."""
-        order = np.argsort(rows, kind="stable")
-        ascending = rows[order]
-        pieces = []
-        for numbers, table in self._rows:
-            low, high = np.searchsorted(ascending, (numbers[0], numbers[-1] + 1))
-            if high > low:
-                places = np.searchsorted(numbers, ascending[low:high])
-                pieces.append(table.take(pa.array(places)))
-        back = np.empty(len(rows), np.int64)
-        back[order] = np.arange(len(rows))
-        return pa.concat_tables(pieces).take(pa.array(back))
-
-    def purge(self, progress: Progress) -> None:
-        """Drop the rows that only windows hold which have been reported."""
-        self._rows.purge(progress)
-
-    @property
-    def rows(self) -> int:
-        return self._rows.items
-
-
-def _select_rows(rows: Rows, chosen: np.ndarray) -> Rows:
-    numbers, table = rows
-    return numbers[chosen], table.filter(pa.array(chosen))
-
-
-def _join_rows(parts: Sequence[Rows]) -> Rows:
-    return np.concatenate([numbers for numbers, _ in parts]), pa.concat_tables([table for _, table in parts])
-
-
 class Results:
-    """The sink: takes result batches, looks up rows while they are there, counts windows and latencies."""
+    """The sink: takes result batches, has the rows kept, counts windows and latencies."""
 
     def __init__(self, query: Query, window: Window, intake: Intake, schema: pa.Schema) -> None:
         self._query, self._window, self._intake, self._schema = query, window, intake, schema
         self.payload = Payload(window)
         self._progress = ProgressTracker(1, by_key(window))
-        self._parts: list[tuple[dict[str, np.ndarray], pa.Table | None]] = []
+        self._parts: list[dict[str, np.ndarray]] = []
         self._latencies: list[tuple[np.ndarray, np.ndarray]] = []
         self.selects = query.selects
         self.windows = 0
@@ -92,7 +41,9 @@ class Results:
             return
         assert isinstance(message, Batch)
         columns = {name: np.array(column) for name, column in message.columns.items()}
-        self._parts.append((columns, self.payload.take(columns["row"]) if self._query.selects else None))
+        self._parts.append(columns)
+        if self._query.selects:
+            self.payload.report(columns["row"])
         self.rows += len(message)
         self._note_latency(columns, now_ns)
 
@@ -120,22 +71,24 @@ class Results:
         """All results, ordered by key, window, time, arrival."""
         if not self._parts:
             return self._assemble(np.empty(0, np.int64), np.empty(0, np.int64), self._empty_rows(), {})
-        columns = {name: np.concatenate([part[name] for part, _ in self._parts]) for name in self._parts[0][0]}
-        rows = pa.concat_tables([rows for _, rows in self._parts if rows is not None]) if self._query.selects else None
-        order = self._order(columns, rows)
+        columns = {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
+        reported = self.payload.reported() if self._query.selects else None
+        places = places_of(columns["row"], reported[0]) if reported is not None else None
+        order = self._order(columns, reported[1] if reported is not None else None, places)
         values = {name: column[order] for name, column in columns.items() if name not in _OWN}
-        return self._assemble(columns["window"][order], columns["code"][order],
-                              rows.take(pa.array(order)) if rows is not None else None, values)
+        rows = reported[1].take(pa.array(places[order])) if reported is not None and places is not None else None
+        return self._assemble(columns["window"][order], columns["code"][order], rows, values)
 
-    def _order(self, columns: dict[str, np.ndarray], rows: pa.Table | None) -> np.ndarray:
+    def _order(self, columns: dict[str, np.ndarray], rows: pa.Table | None, places: np.ndarray | None) -> np.ndarray:
+        """By key, window, and within a window event time, then arrival, or the rank that the query gave."""
         rank = _ranks(self._intake.keys)
-        by = [columns["window"], rank[columns["code"]] if len(rank) else columns["code"]]
-        if rows is not None:
-            # Within a window: event time, then arrival; a query with an order of its own has a rank.
-            inner = [columns["row"], self._intake.spec.time.microseconds(
-                rows.column(self._intake.spec.time.name).combine_chunks())]
-            by = ([columns["rank"]] if "rank" in columns else inner) + by
-        return np.lexsort(by)
+        by = [rank[columns["code"]] if len(rank) else columns["code"], columns["window"]]
+        if rows is not None and places is not None:
+            times = self._intake.spec.time.microseconds(rows.column(self._intake.spec.time.name).combine_chunks())
+            turn = np.empty(len(times), np.int64)
+            turn[np.argsort(times, kind="stable")] = np.arange(len(times))  # rows lie in order of arrival
+            by.append(columns["rank"] if "rank" in columns else turn[places])
+        return order_by(by)
 
     def _empty_rows(self) -> pa.Table | None:
         return self._schema.empty_table() if self._query.selects else None
@@ -171,6 +124,27 @@ class Results:
             starts = grid.origin + windows * grid.slide
             return starts, starts + grid.length
         return self._intake.line.extents.lookup(windows, codes)
+
+
+def places_of(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Where each of `rows` stands in `known`, which is ascending and has all of them."""
+    span = int(known[-1] - known[0]) + 1
+    if span > 8 * len(rows):
+        return np.searchsorted(known, rows)
+    lookup = np.empty(span, np.int32)
+    lookup[known - known[0]] = np.arange(len(known))
+    return lookup[rows - known[0]]
+
+
+def order_by(columns: Sequence[np.ndarray]) -> np.ndarray:
+    """The order of the rows by the first of `columns`, then the second, ...; all are integers from 0 on."""
+    spans = [int(column.max(initial=0)) + 1 for column in columns]
+    if math.prod(spans) >= 2**63:
+        return np.lexsort(columns[::-1])
+    key = columns[0]
+    for column, span in zip(columns[1:], spans[1:], strict=True):
+        key = key * span + column  # one number for all of them: sorts several times faster
+    return np.argsort(key, kind="stable")
 
 
 def _ranks(keys: Sequence[object]) -> np.ndarray:

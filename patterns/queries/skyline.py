@@ -12,6 +12,7 @@ from patterns.queries.kernels.pane import PaneSkyline
 from patterns.queries.rows import limits_of
 from patterns.queries.runs import bounds_of, in_order, runs
 from patterns.queries.skyline_windows import SkylineWindows
+from patterns.queries.warm import warm_panes
 from patterns.query import Frontier, empty_columns
 from runtime.errors import SpecError
 from runtime.message import Columns
@@ -106,6 +107,7 @@ class SkylinePanes:
     """
 
     def __init__(self, dims: tuple[str, ...], maximize: tuple[str, ...]) -> None:
+        warm_panes(len(dims))
         self._dims, self._maximize = dims, maximize
         self._skyline = PaneSkyline(len(dims))
         self._open: dict[int, _OpenPane] = {}

@@ -11,6 +11,7 @@ from patterns.queries.kernels.kept import KeptSet
 from patterns.queries.kernels.pane import PaneSkyline
 from patterns.queries.rows import Waiting, limits_of
 from patterns.queries.runs import bounds_of, in_order, runs
+from patterns.queries.warm import warm_windows
 from patterns.query import Frontier
 from runtime.message import Columns
 
@@ -25,6 +26,7 @@ class SkylineWindows:
 
     def __init__(self, dims: int, panes_per_window: int, panes_per_slide: int, *,
                  final: bool = True, split: bool = False) -> None:
+        warm_windows(dims)
         self._dims, self._length, self._slide = dims, panes_per_window, panes_per_slide
         self._final = final
         self._merge = PaneSkyline(dims) if split else None
@@ -35,6 +37,7 @@ class SkylineWindows:
     def advance(self, partials: Columns, before: Frontier) -> Columns:
         ready = self._waiting.ready(partials, before)
         arrived = self._by_key({name: ready[name] for name in _NAMES})
+        arrived["point"] = np.require(arrived["point"], requirements=("C", "W"))
         codes = arrived["code"]
         small = np.ones(len(codes), np.bool_)
         fresh: dict[int, tuple[int, int]] = {}
@@ -48,7 +51,8 @@ class SkylineWindows:
         for code in list(self._large):
             low, high = fresh.get(code, (0, 0))
             part = {name: arrived[name][low:high] for name in _NAMES}
-            fired += self._large[code].advance(part, int(np.max(limits_of(before, np.array([code])))))
+            limit = int(np.max(limits_of(before, np.array([code]))))
+            fired += self._large[code].advance(part, limit, with_points=not self._final)
             if self._large[code].empty:
                 del self._large[code]
         return self._results(fired)
@@ -66,7 +70,7 @@ class SkylineWindows:
         if self._merge is None or not len(codes):
             return arrived
         codes, panes = arrived["code"], arrived["pane"]
-        keep = self._merge.keep(np.ascontiguousarray(arrived["point"]), bounds_of(codes, panes))
+        keep = self._merge.keep(np.require(arrived["point"], requirements=("C", "W")), bounds_of(codes, panes))
         return {name: column[keep] for name, column in arrived.items()}
 
     def _large_runs(self, codes: np.ndarray) -> Iterator[tuple[int, int]]:
@@ -175,22 +179,22 @@ class LargeKey:
     def size_bytes(self) -> int:
         return self._kept.size_bytes
 
-    def advance(self, part: Columns, before: int) -> Iterator[Fired]:
+    def advance(self, part: Columns, before: int, *, with_points: bool) -> Iterator[Fired]:
         """Take in the partials of this key, by pane; what each window that ends by `before` holds."""
-        panes, rows, points = part["pane"], part["row"], np.ascontiguousarray(part["point"])
+        panes, rows, points = part["pane"], part["row"], part["point"]
         for low, high in runs(panes):
             pane = int(panes[low])
-            yield from self._fire(pane)
+            yield from self._fire(pane, with_points)
             if self._kept.empty:  # leap over the windows that hold nothing
                 self._next = max(self._next, (pane - self._length) // self._slide + 1)
             if pane >= self._next * self._slide:  # else: between hopping windows
                 self._kept.push(pane, points[low:high], rows[low:high])
-        yield from self._fire(before)
+        yield from self._fire(before, with_points)
 
-    def _fire(self, before: int) -> Iterator[Fired]:
+    def _fire(self, before: int, with_points: bool) -> Iterator[Fired]:
         while not self._kept.empty and self._next * self._slide + self._length <= before:
             rows, slots = self._kept.members(self._next * self._slide)
             yield (np.full(len(rows), self._next, np.int64), np.full(len(rows), self._code, np.int64), rows,
-                   self._kept.points(slots))
+                   self._kept.points(slots) if with_points else slots)
             self._next += 1
             self._kept.purge(self._next * self._slide)
