@@ -35,6 +35,8 @@ class Trailing:
     def admit(self, times: np.ndarray) -> np.ndarray | None:
         if not len(times):
             return None
+        if self._in_order(times):
+            return None
         newest = np.maximum.accumulate(np.r_[np.int64(self._newest), times])
         before = newest[:-1]  # the greatest time when the item arrived
         floor = np.where(before == START_OF_TIME, before, before - self._distance)
@@ -42,6 +44,14 @@ class Trailing:
         self._newest = int(newest[-1])
         self.watermark = self._newest - self._distance
         return None if in_time.all() else in_time
+
+    def _in_order(self, times: np.ndarray) -> bool:
+        """Take in times that rise from the watermark on, of which none can be late; False: look closer."""
+        if times[0] < self.watermark or (times[1:] < times[:-1]).any():
+            return False
+        self._newest = max(self._newest, int(times[-1]))
+        self.watermark = self._newest - self._distance
+        return True
 
 
 def admission(disorder: str) -> Admission:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from patterns.progress import Progress, has_ended
-from patterns.query import END_OF_PANES, Frontier, Query
+from patterns.query import END_OF_PANES, Frontier, PlacingState, Query
 from patterns.window import Grid
 from runtime.message import Batch, Columns
 
@@ -41,6 +41,8 @@ def add_items(state: object, grid: Grid, batch: Batch) -> int:
     """Put the items of `batch` into the pane state; returns how many lie in no window of the grid."""
     columns = with_rows(batch).columns
     at = columns[AT]
+    if isinstance(state, PlacingState):
+        return state.add_times(columns.get(CODE), at, grid, columns)
     panes = grid.pane_of(at)
     codes = codes_of(batch)
     inside = grid.inside(panes) if grid.slide > grid.length or (len(at) and at.min() < grid.origin) else None

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from patterns.admission import Admission
+from patterns.coding import KeyCodes
 from patterns.engine import AT, CODE, TS
 from patterns.lines import Line
 from patterns.source import TimeColumn
@@ -61,15 +62,19 @@ class Intake:
     spec: IntakeSpec
     admission: Admission
     line: Line
-    keys: list[object] = field(default_factory=list)
+    coding: KeyCodes = field(default_factory=KeyCodes)
     items: int = 0
     late: int = 0
     bad: int = 0
     late_rows: list[pa.RecordBatch] = field(default_factory=list)
     bad_rows: list[pa.RecordBatch] = field(default_factory=list)
-    _code_of: dict[object, int] = field(default_factory=dict)
     _row: int = 0
     _seen: int = 0
+
+    @property
+    def keys(self) -> list[object]:
+        """The key of every code."""
+        return self.coding.keys
 
     def take(self, batch: pa.RecordBatch, stamp_ns: int) -> Taken:
         """Check, admit, code and lay out the rows of `batch`, which entered at `stamp_ns`."""
@@ -118,17 +123,7 @@ class Intake:
     def _codes(self, batch: pa.RecordBatch) -> np.ndarray:
         if self.spec.key is None:
             return np.zeros(batch.num_rows, np.int64)
-        column = batch.column(self.spec.key)
-        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        code_of = self._code_of
-        translate = np.empty(len(encoded.dictionary), np.int64)
-        for place, value in enumerate(encoded.dictionary.to_pylist()):
-            code = code_of.get(value)
-            if code is None:
-                code = code_of[value] = len(code_of)
-                self.keys.append(value)
-            translate[place] = code
-        return translate[encoded.indices.to_numpy(zero_copy_only=False)] if batch.num_rows else np.empty(0, np.int64)
+        return self.coding.codes(batch.column(self.spec.key))
 
 
 def bad_rows(batch: pa.RecordBatch, spec: IntakeSpec) -> np.ndarray | None:
@@ -140,7 +135,8 @@ def bad_rows(batch: pa.RecordBatch, spec: IntakeSpec) -> np.ndarray | None:
         if column.null_count:
             wrong = column.is_null().to_numpy(zero_copy_only=False)
         if pa.types.is_floating(column.type) and name != spec.key:
-            finite = np.isfinite(column.fill_null(0.0).to_numpy(zero_copy_only=False))
+            present = column.fill_null(0.0) if column.null_count else column
+            finite = np.isfinite(present.to_numpy(zero_copy_only=False))
             if not finite.all():
                 wrong = ~finite if wrong is None else wrong | ~finite
         if wrong is not None:

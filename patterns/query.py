@@ -24,6 +24,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from patterns.window import Grid
 from runtime.message import Columns
 
 #: A frontier beyond every pane: the stream has ended, everything that is left fires.
@@ -45,6 +46,17 @@ class PaneState(Protocol):
 
     def close(self, before: Frontier) -> Columns:
         """The partials of all panes below `before`, sorted by pane, then code; they are purged here."""
+
+
+@runtime_checkable
+class PlacingState(Protocol):
+    """A pane state that finds the panes of items itself, which saves a pass over them."""
+
+    def add_times(self, codes: np.ndarray | None, times: np.ndarray, grid: Grid, columns: Columns) -> int:
+        """Take in items by event time (or position) on `grid`; returns how many of them are in no window.
+
+        `codes` None: all items have code 0. The arrays may be views, as for `PaneState.add`.
+        """
 
 
 class WindowState(Protocol):

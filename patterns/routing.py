@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from patterns.engine import AT, codes_of, with_rows
+from patterns.queries.kernels.coding import by_owner, frozen
 from patterns.window import Grid
 from runtime.message import Batch
 
@@ -40,12 +41,16 @@ class ByKey:
     degree: int
 
     def route(self, batch: Batch) -> Routed:
-        owners = codes_of(batch) % self.degree
-        batch = with_rows(batch)
-        for worker in range(self.degree):
-            mine = owners == worker
-            if mine.any():
-                yield batch.select(mine), (worker,)
+        yield from by_residue(batch, codes_of(batch), self.degree)
+
+
+def by_residue(batch: Batch, numbers: np.ndarray, degree: int) -> Routed:
+    """Each item to the worker `number mod degree`; numbers are not negative. Items keep their order."""
+    order, starts = by_owner(frozen(numbers), degree)
+    batch = with_rows(batch).select(order)
+    for worker in range(degree):
+        if starts[worker + 1] > starts[worker]:
+            yield batch.select(slice(starts[worker], starts[worker + 1])), (worker,)
 
 
 @dataclass(frozen=True)
@@ -86,13 +91,10 @@ class ByPane:
 
     def route(self, batch: Batch) -> Routed:
         panes = self.grid.pane_of(batch.columns[AT])
-        inside = self.grid.inside(panes)
-        owners = (panes + codes_of(batch)) % self.degree
-        batch = with_rows(batch)
-        for worker in range(self.degree):
-            mine = (owners == worker) & inside
-            if mine.any():
-                yield batch.select(mine), (worker,)
+        numbers, inside = panes + codes_of(batch), self.grid.inside(panes)
+        if not inside.all():
+            batch, numbers = with_rows(batch).select(inside), numbers[inside]
+        yield from by_residue(batch, numbers, self.degree)
 
 
 @dataclass

@@ -8,10 +8,11 @@ from typing import Protocol
 import numpy as np
 
 from patterns.queries.cells import DenseCells, Placing, SparseCells
-from patterns.queries.fields import (COUNT, Field, Layout, Place, encoded, fixed, layout_of_partials, range_of,
+from patterns.queries.fields import (COUNT, Field, Layout, Place, encoded, layout_of_partials, range_of,
                                      range_of_one, summands)
 from patterns.queries.kernels import aggregates as kernels
 from patterns.queries.kernels import exact
+from patterns.queries.kernels.coding import frozen
 from patterns.queries.multisets import Multiset, MultisetPanes, MultisetWindows, Weighted, spread
 from patterns.queries.rows import Waiting, starts_of
 from patterns.queries.sliding import Fired, TwoStacks
@@ -99,11 +100,11 @@ class AggregatePanes:
         items = len(ordinates)
         if not items:
             return 0
-        values = [summands(columns[field.column]) if field.summed else fixed(encoded(columns[field.column]))
+        values = [summands(columns[field.column]) if field.summed else frozen(encoded(columns[field.column]))
                   for field in self._fields if field is not COUNT]
         layout = self._bound(columns, values)
-        codes = self._code_zero(items) if codes is None else fixed(codes)
-        ordinates = fixed(ordinates)
+        codes = self._code_zero(items) if codes is None else frozen(codes)
+        ordinates = frozen(ordinates)
         if len(self._found) < items:
             self._found = np.empty(items, np.int64)
         start, outside = 0, 0
@@ -154,7 +155,7 @@ class AggregatePanes:
 
     def _code_zero(self, items: int) -> np.ndarray:
         if len(self._zeros) < items:
-            self._zeros = fixed(np.zeros(items, np.int64))
+            self._zeros = frozen(np.zeros(items, np.int64))
         return self._zeros[:items]
 
 
@@ -181,7 +182,7 @@ class AggregateWindows:
         for multiset in self._multisets:
             if rows:
                 multiset.add(partials)
-        fired = self._stacks.advance(fixed(partials["pane"]), fixed(partials["code"]), ints, before)
+        fired = self._stacks.advance(frozen(partials["pane"]), frozen(partials["code"]), ints, before)
         return self._fired(self._layout, fired) if len(fired.windows) else self._nothing()
 
     def _bind(self, partials: Columns) -> None:

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from patterns.queries.kernels import exact
+from patterns.queries.kernels.coding import frozen
 from patterns.queries.kernels.two_stacks import ADD, GREATEST, LEAST
 from runtime.errors import StateError
 from runtime.message import Columns
@@ -169,7 +170,7 @@ class Layout:
             if not place.field.summed:
                 ints[:, place.first] = encoded(column)
             elif place.floating:
-                exact.place(fixed(column), ints, place.first, place.low)
+                exact.place(frozen(column), ints, place.first, place.low)
             else:
                 ints[:, place.first:place.first + place.words] = column.view(np.int64)
         return ints
@@ -244,13 +245,4 @@ def summands(column: np.ndarray) -> np.ndarray:
         column = column.astype(np.float64, copy=False)
     elif column.dtype != np.uint64:
         column = column.astype(np.int64, copy=False)
-    return fixed(np.ascontiguousarray(column).view(np.int64))
-
-
-def fixed(array: np.ndarray) -> np.ndarray:
-    """A read-only contiguous view, so that kernels are compiled once, whatever the caller's array is like."""
-    array = np.ascontiguousarray(array)
-    if array.flags.writeable:
-        array = array.view()
-        array.flags.writeable = False
-    return array
+    return frozen(np.ascontiguousarray(column).view(np.int64))

@@ -1,0 +1,62 @@
+"""Keys become codes: 0, 1, 2, ... in the order in which they first appear."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from patterns.queries.kernels.coding import FREE, encode, frozen, settle
+
+
+class KeyCodes:
+    """The codes of a stream's keys; `keys[code]` is the key of a code.
+
+    Integers go through a table of their own, in one pass; everything else through Arrow's dictionaries.
+    """
+
+    def __init__(self) -> None:
+        self.keys: list[object] = []
+        self._code_of: dict[object, int] = {}
+        self._table = np.zeros(1 << 10, np.int64), np.full(1 << 10, FREE, np.int64)
+
+    def codes(self, column: pa.Array) -> np.ndarray:
+        """The code of every value; new keys get the next ones."""
+        if not len(column):
+            return np.empty(0, np.int64)
+        if pa.types.is_integer(column.type) and not column.null_count:
+            return self._integers(column)
+        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        translate = np.empty(len(encoded.dictionary), np.int64)
+        for place, value in enumerate(encoded.dictionary.to_pylist()):
+            code = self._code_of.get(value)
+            if code is None:
+                code = self._code_of[value] = len(self.keys)
+                self.keys.append(value)
+            translate[place] = code
+        return translate[encoded.indices.to_numpy(zero_copy_only=False)]
+
+    def _integers(self, column: pa.Array) -> np.ndarray:
+        given = column.to_numpy(zero_copy_only=False)
+        values = given.view(np.int64) if given.dtype == np.uint64 else given.astype(np.int64, copy=False)
+        values = frozen(values)
+        result = np.empty(len(values), np.int64)
+        stop = 0
+        while stop < len(values):
+            stop, used = encode(stop, values, *self._table, len(self.keys), result)
+            self._note(given, result[:stop], used)
+            if stop < len(values):
+                self._enlarge()
+        return result
+
+    def _note(self, given: np.ndarray, codes: np.ndarray, used: int) -> None:
+        """Write down the keys that are new: the codes of `codes` from `len(self.keys)` on, up to `used`."""
+        known = len(self.keys)
+        if used > known:
+            fresh = np.flatnonzero(codes >= known)
+            _, first = np.unique(codes[fresh], return_index=True)
+            self.keys.extend(given[fresh[first]].tolist())
+
+    def _enlarge(self) -> None:
+        keys, codes = self._table
+        self._table = np.zeros(2 * len(keys), np.int64), np.full(2 * len(keys), FREE, np.int64)
+        settle(keys, codes, *self._table)
