@@ -15,7 +15,7 @@ from patterns.window import Window, by_key
 T = TypeVar("T")
 
 #: Below this many items dead ones are not worth a look.
-_FEW = 65_536
+_FEW = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class LiveItems(Generic[T]):
     """
 
     def __init__(self, window: Window, select: Callable[[T, np.ndarray], T], join: Callable[[Sequence[T]], T],
-                 let_go: Callable[[T], None] = lambda content: None) -> None:
+                 let_go: Callable[[T], None] | None = None) -> None:
         self._window, self._select, self._join, self._let_go = window, select, join, let_go
         self._each_key = by_key(window)
         self._chunks: deque[Chunk[T]] = deque()
@@ -68,7 +68,8 @@ class LiveItems(Generic[T]):
         while self._chunks and (has_ended(progress) or not self._chunks[0].alive(self._window, progress).any()):
             chunk = self._chunks.popleft()
             self.items -= chunk.size
-            self._let_go(chunk.content)
+            if self._let_go is not None:
+                self._let_go(chunk.content)
         if self._each_key and self.items >= self._weed_at:
             self._weed(progress)
             self._weed_at = max(2 * self.items, _FEW)
@@ -84,7 +85,8 @@ class LiveItems(Generic[T]):
             self.add(content, np.concatenate([chunk.codes[mask] for chunk, mask in kept if chunk.codes is not None]),
                      np.concatenate([chunk.ordinates[mask] for chunk, mask in kept]))
         for chunk in old:
-            self._let_go(chunk.content)
+            if self._let_go is not None:
+                self._let_go(chunk.content)
 
     def __iter__(self) -> Iterator[T]:
         return (chunk.content for chunk in self._chunks)
