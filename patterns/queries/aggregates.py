@@ -24,6 +24,7 @@ from fractions import Fraction
 import numpy as np
 
 from patterns.queries.aggregate_states import AggregatePanes, AggregateWindows
+from patterns.queries.aggregate_warm import warm_up
 from patterns.queries.fields import COUNT, Field, Layout
 from patterns.queries.kernels import exact
 from patterns.queries.multisets import Multiset, Weighted, quantiles
@@ -266,9 +267,11 @@ class Aggregates:
                                 f"got {dtype}: cast the column, or count with Count()")
 
     def pane_state(self) -> AggregatePanes:
+        warm_up()
         return AggregatePanes(self.fields, self.multisets)
 
     def window_state(self, panes_per_window: int, panes_per_slide: int, *,
                      final: bool = True, split: bool = False) -> AggregateWindows:
+        warm_up()
         return AggregateWindows(self.fields, self.multisets, panes_per_window, panes_per_slide,
                                 self.parts if final else None)
