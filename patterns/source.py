@@ -106,6 +106,19 @@ def is_table(data: Any) -> bool:
     return isinstance(data, pa.Table | pa.RecordBatch | pd.DataFrame | Mapping) or hasattr(data, "toArrow")
 
 
+def first_values(data: Any, name: str | None, count: int = 65_536) -> pa.Array | None:
+    """The first values of a column of what lies in memory; None if there is no such column, or it must be fetched."""
+    if name is None or not isinstance(data, pa.Table | pa.RecordBatch | pd.DataFrame | Mapping):
+        return None
+    if name not in (data.schema.names if isinstance(data, pa.Table | pa.RecordBatch) else data):
+        return None
+    column = data[name][:count]
+    if isinstance(column, pd.Series):
+        return _from_series(column)
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else (
+        column if isinstance(column, pa.Array) else pa.array(column))
+
+
 def ordered(table: pa.Table, time: TimeColumn) -> pa.Table:
     """`table` in the order of event time; rows of equal time keep their order."""
     column = table.column(time.name)

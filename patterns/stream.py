@@ -24,14 +24,14 @@ import pyarrow as pa
 from patterns.build import Job, at_level, build
 from patterns.execute import Options, execute
 from patterns.intake import IntakeSpec, check_columns
-from patterns.plan import Choice, choose
+from patterns.plan import Choice, Known, choose, look_at
 from patterns.query import Query
 from patterns.report import Report
-from patterns.source import TimeColumn, batches_of, is_table, ordered, to_table
+from patterns.source import TimeColumn, batches_of, first_values, is_table, ordered, to_table
 from patterns.specs import Pattern, parse_pattern
 from patterns.triggers import attribute_type
 from patterns.window import ContextAware, DeltaWindow, SlideByTuple, TimeWindow, Window
-from runtime.errors import SpecError
+from runtime.errors import SpecError, WindowfarmError
 from runtime.topology import Graph, graph
 
 
@@ -108,19 +108,28 @@ class Plan:
         """The pattern that will run, and why."""
         if isinstance(self.pattern, str):
             if self.pattern == "auto":
-                return choose(self.job(), self.workers)
+                return choose(self.job(), self.workers, self._known())
             return Choice(parse_pattern(self.pattern, self.workers), "as asked")
         return Choice(self.pattern, "as asked")
 
-    def graph(self) -> Graph:
-        """The nodes and edges that will run, checked."""
-        return graph(build(self.choice().pattern, self.job()))
+    def _known(self) -> Known:
+        """What the first items tell about the stream, if they lie in memory."""
+        keys, times = (first_values(self.stream.source, name) for name in (self.stream.key, self.stream.time.name))
+        try:
+            microseconds = self.stream.time.microseconds(times) if times is not None else np.empty(0, np.int64)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, WindowfarmError):
+            return Known()  # what is wrong with the times is said when the run starts
+        codes = keys.dictionary_encode().indices.fill_null(0).to_numpy() if keys is not None else None
+        return look_at(codes, microseconds, self.model)
+
+    def graph(self, pattern: Pattern | None = None) -> Graph:
+        """The nodes and edges that will run (or would with another `pattern`), checked."""
+        return graph(build(pattern or self.choice().pattern, self.job()))
 
     def explain(self) -> str:
         """The choice of pattern in a sentence, and the graph: before its transformation, if that does anything."""
         choice = self.choice()
-        plain = graph(build(at_level(choice.pattern, 0), self.job())).explain()
-        final = self.graph().explain()
+        plain, final = (self.graph(pattern).explain() for pattern in (at_level(choice.pattern, 0), choice.pattern))
         drawn = final if plain == final else f"as written:\n{plain}\n\nas it runs:\n{final}"
         return f"{choice.pattern}: {choice.why}\n{drawn}"
 
@@ -132,7 +141,8 @@ class Plan:
 def run_plan(plan: Plan, options: Options) -> Report:
     """Check everything that can be checked, then run."""
     stream = plan.stream
-    choice, closed = plan.choice(), plan.graph()
+    choice = plan.choice()
+    closed = plan.graph(choice.pattern)
     disorder = stream.disorder or ("sort" if is_table(stream.source) else "in-order")
     if is_table(stream.source):
         table = to_table(stream.source)
