@@ -86,12 +86,12 @@ class Feed:
 
 def execute(query: Query, window: Window, graph: Graph, spec: IntakeSpec, schema: pa.Schema,
             batches: Iterator[pa.RecordBatch | None], disorder: str, options: Options, *,
-            pattern: str, choice: str, total_rows: int | None) -> Report:
+            pattern: str, choice: str, total_rows: int | None, emit_empty: bool = False) -> Report:
     """Push `batches` through `graph` and gather the report."""
     begin_ns = time.monotonic_ns()
     unit_us = spec.time.unit_us(schema.field(spec.time.name).type) if len(schema) else 1
     intake = Intake(spec, admission(disorder), line(window, unit_us))
-    results = Results(query, window, intake, schema)
+    results = Results(query, window, intake, schema, emit_empty)
     feed = Feed(intake, results, batches, options, total_rows)
     graph = placed(graph, options.fuse, cores())
     nodes, shared_bytes, dashboard = _run(graph, feed, options, pattern)

@@ -30,6 +30,13 @@ class Extents:
     def note_ends(self, codes: np.ndarray, windows: np.ndarray, bounds: np.ndarray) -> None:
         self._known[1].append((codes, windows, bounds))
 
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """Codes and ids of all windows whose end is known."""
+        if not self._known[1]:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        codes, windows = (np.concatenate([part[place] for part in self._known[1]]) for place in range(2))
+        return codes, windows
+
     def lookup(self, windows: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Start and end of window `windows[i]` of key `codes[i]`."""
         if not len(windows):

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from patterns.empty_windows import empty_rows, missing_windows
 from patterns.intake import Intake
 from patterns.payload import Payload
 from patterns.progress import ProgressTracker, is_progress
@@ -23,13 +24,14 @@ _OWN = ("window", "code", "row", STAMP)
 class Results:
     """The sink: takes result batches, has the rows kept, counts windows and latencies."""
 
-    def __init__(self, query: Query, window: Window, intake: Intake, schema: pa.Schema) -> None:
+    def __init__(self, query: Query, window: Window, intake: Intake, schema: pa.Schema,
+                 emit_empty: bool = False) -> None:
         self._query, self._window, self._intake, self._schema = query, window, intake, schema
         self.payload = Payload(window)
         self._progress = ProgressTracker(1, by_key(window))
         self._parts: list[dict[str, np.ndarray]] = []
         self._latencies: list[tuple[np.ndarray, np.ndarray]] = []
-        self.selects = query.selects
+        self.selects, self._emit_empty = query.selects, emit_empty
         self.windows = 0
         self.rows = 0
 
@@ -77,7 +79,19 @@ class Results:
         order = self._order(columns, reported[1] if reported is not None else None, places)
         values = {name: column[order] for name, column in columns.items() if name not in _OWN}
         rows = reported[1].take(pa.array(places[order])) if reported is not None and places is not None else None
-        return self._assemble(columns["window"][order], columns["code"][order], rows, values)
+        windows, codes = columns["window"][order], columns["code"][order]
+        table = self._assemble(windows, codes, rows, values)
+        return self._with_empty(table, windows, codes) if self._emit_empty else table
+
+    def _with_empty(self, table: pa.Table, windows: np.ndarray, codes: np.ndarray) -> pa.Table:
+        """`table`, whose rows are of `windows` and `codes`, and a row for each window without items."""
+        more_codes, more_windows = missing_windows(self._window, codes, windows, self._intake.line.extents)
+        known = self._extent_columns(more_windows, more_codes)
+        extra = empty_rows(table.schema, known, getattr(self._query, "of_nothing", {}), len(more_codes))
+        codes, windows = np.r_[codes, more_codes], np.r_[windows, more_windows]
+        rank = _ranks(self._intake.keys)
+        order = order_by([rank[codes] if len(rank) else codes, windows])
+        return pa.concat_tables([table, extra]).take(pa.array(order))
 
     def _order(self, columns: dict[str, np.ndarray], rows: pa.Table | None, places: np.ndarray | None) -> np.ndarray:
         """By key, window, and within a window event time, then arrival, or the rank that the query gave."""
@@ -95,6 +109,16 @@ class Results:
 
     def _assemble(self, windows: np.ndarray, codes: np.ndarray, rows: pa.Table | None,
                   values: dict[str, np.ndarray]) -> pa.Table:
+        extent = self._extent_columns(windows, codes)
+        keys = {"key": extent.pop("key")} if "key" in extent else {}
+        if rows is None:
+            values = values or {name: np.empty(0) for name in self._query.outputs}
+            return pa.table({**keys, **extent, **{name: pa.array(column) for name, column in values.items()}})
+        inputs = {name: rows.column(name) for name in rows.column_names if name not in keys}
+        return pa.table({**extent, **keys, **{name: pa.array(column) for name, column in values.items()}, **inputs})
+
+    def _extent_columns(self, windows: np.ndarray, codes: np.ndarray) -> dict[str, pa.Array]:
+        """Ids, bounds and (in a keyed stream) keys of windows."""
         time = self._intake.spec.time
         kind = self._schema.field(time.name).type
         starts, ends = self._bounds(windows, codes)
@@ -103,13 +127,7 @@ class Results:
         else:
             bounds = time.from_microseconds(starts, kind), time.from_microseconds(ends, kind)
         extent = {"window_id": pa.array(windows), "window_start": bounds[0], "window_end": bounds[1]}
-        key = self._intake.spec.key
-        keys = {"key": self._key_column(codes)} if key is not None else {}
-        if rows is None:
-            values = values or {name: np.empty(0) for name in self._query.outputs}
-            return pa.table({**keys, **extent, **{name: pa.array(column) for name, column in values.items()}})
-        inputs = {name: rows.column(name) for name in rows.column_names if not (name == "key" and key == "key")}
-        return pa.table({**extent, **keys, **{name: pa.array(column) for name, column in values.items()}, **inputs})
+        return {**extent, "key": self._key_column(codes)} if self._intake.spec.key is not None else extent
 
     def _key_column(self, codes: np.ndarray) -> pa.Array:
         kind = self._schema.field(self._intake.spec.key).type

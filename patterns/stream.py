@@ -61,11 +61,12 @@ class Stream:
         """The same stream in groups: windows are formed for each value of `column`."""
         return replace(self, key=column)
 
-    def window(self, window: Window) -> Windowed:
+    def window(self, window: Window, *, emit_empty: bool = False) -> Windowed:
+        """Windows on the stream; `emit_empty` reports those without items too, between a key's first and last."""
         if not isinstance(window, Window):
             raise SpecError("`window` must be a window model such as TimeWindow(\"1s\", slide=\"200ms\"), "
                             f"got {window!r}")
-        return Windowed(self, window)
+        return Windowed(self, window, emit_empty)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,11 +75,12 @@ class Windowed:
 
     stream: Stream
     model: Window
+    emit_empty: bool = False
 
     def apply(self, query: Query | Sequence[Query], pattern: Pattern | str = "auto", *,
               workers: int | None = None) -> Plan:
         """Ask `query` of every window; `pattern` says how to run it and never changes the answer."""
-        return Plan(self.stream, self.model, as_query(query), pattern, workers)
+        return Plan(self.stream, self.model, as_query(query), pattern, workers, self.emit_empty)
 
 
 def as_query(query: Any) -> Query:
@@ -100,6 +102,7 @@ class Plan:
     query: Query
     pattern: Pattern | str = "auto"
     workers: int | None = None
+    emit_empty: bool = False
 
     def job(self) -> Job:
         return Job(self.query, self.model, self.stream.key is not None)
@@ -157,7 +160,7 @@ def run_plan(plan: Plan, options: Options) -> Report:
             raise SpecError("`disorder` sort needs all items at once, got an iterator: give a table, or use in-order "
                             "or bounded:DURATION")
         spec = intake_spec(plan, schema)
-    return execute(plan.query, plan.model, closed, spec, schema, batches, disorder, options,
+    return execute(plan.query, plan.model, closed, spec, schema, batches, disorder, options, emit_empty=plan.emit_empty,
                    pattern=str(choice.pattern), choice=choice.why, total_rows=total)
 
 

@@ -79,6 +79,11 @@ class Aggregate:
     def outputs(self) -> tuple[str, ...]:
         return (self.output,)
 
+    @property
+    def of_nothing(self) -> Mapping[str, int]:
+        """What is reported of a window without items; null if it is not here."""
+        return {self.output: 0} if isinstance(self, Count | Sum) else {}
+
     def check(self, dtypes: Mapping[str, np.dtype]) -> None:
         Aggregates((self,)).check(dtypes)
 
@@ -246,6 +251,10 @@ class Aggregates:
     @property
     def outputs(self) -> tuple[str, ...]:
         return tuple(part.output for part in self.parts)
+
+    @property
+    def of_nothing(self) -> Mapping[str, int]:
+        return {name: value for part in self.parts for name, value in part.of_nothing.items()}
 
     @property
     def fields(self) -> tuple[Field, ...]:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from patterns import CountWindow, DeltaWindow, KeyFarm, PaneFarm, SlideByTuple, TimeWindow, WinFarm, WinMapReduce, WinSeq
+from patterns import (CountWindow, DeltaWindow, KeyFarm, PaneFarm, SlideByTuple, TimeWindow, WinFarm, WinMapReduce,
+                      WinSeq)
 from patterns.specs import parse_pattern
 from runtime.errors import SpecError
 
@@ -29,7 +30,8 @@ def test_pattern_text_is_parsed(text: str, pattern: Any) -> None:
 
 @pytest.mark.parametrize("text", [
     "", "farm", "win_farm(", "win_farm)", "win_farm(2))", "win_farm(2 3)", "win_farm(,)", "win_farm(2,)x",
-    "win_farm(2,3,4)", "pane_farm(1,2,3)", "win_seq(2)", "win_farm(colour=3)", "win_farm(=2)", "2", "win_farm(2,workers=2)",
+    "win_farm(2,3,4)", "pane_farm(1,2,3)", "win_seq(2)", "win_farm(colour=3)", "win_farm(=2)", "2",
+    "win_farm(2,workers=2)",
 ])
 def test_pattern_text_that_is_none_is_refused_by_name(text: str) -> None:
     with pytest.raises(SpecError, match="`pattern` must be auto or one of win_seq"):
