@@ -255,10 +255,11 @@ class AgnosticWorker(Node):
 
     def __init__(self, query: Query) -> None:
         self._evaluator = Evaluator(query)
-        self._fired = 0
+        self._fired = self._chunks = 0
 
     def process(self, message: Message, port: int) -> Iterable[Emit]:
         assert isinstance(message, Chunks)
+        self._chunks += len(message.refs)
         task, listed = message.meta["task"], Listed.unpacked(message.meta["windows"])
         columns = self._evaluator.evaluate(listed, message.chunks)
         rows = len(columns["window"])
@@ -274,7 +275,7 @@ class AgnosticWorker(Node):
         yield Emit(Feedback({"task": task}), (1,))
 
     def gauges(self) -> dict[str, int]:
-        return {"windows": self._fired, "state_bytes": self._evaluator.size_bytes}
+        return {"windows": self._fired, "chunks": self._chunks, "state_bytes": self._evaluator.size_bytes}
 
 
 class InTaskOrder(Node):

@@ -16,7 +16,7 @@ import numpy as np
 #: The words of a node's row, in order. Times are nanoseconds, `state` is one of `NODE_STATES`.
 WORDS = ("items_in", "items_out", "batches_in", "batches_out", "busy_ns", "blocked_ns", "idle_ns",
          "late", "outside", "windows", "state_bytes", "queued_bytes", "state", "waits_for", "beat", "watermark",
-         "latency_ns", "arena_bytes", "arena_peak_bytes")
+         "latency_ns", "arena_bytes", "arena_peak_bytes", "chunks")
 WORD = {name: number for number, name in enumerate(WORDS)}
 
 #: What a node is doing: waiting for input, working, waiting for room at output `waits_for`, done.
@@ -43,6 +43,7 @@ class NodeStats:
     queued_bytes: int = 0
     arena_bytes: int = 0
     arena_peak_bytes: int = 0
+    chunks: int = 0
     latency_ms: float = 0.0
     state: str = "done"
 
@@ -56,7 +57,7 @@ class NodeStats:
     def from_words(cls, name: str, words: np.ndarray) -> NodeStats:
         figures: dict[str, Any] = {word: int(words[WORD[word]]) for word in (
             "items_in", "items_out", "batches_in", "batches_out", "late", "outside", "windows",
-            "state_bytes", "queued_bytes", "arena_bytes", "arena_peak_bytes")}
+            "state_bytes", "queued_bytes", "arena_bytes", "arena_peak_bytes", "chunks")}
         figures["latency_ms"] = int(words[WORD["latency_ns"]]) / 1e6
         for word in ("busy", "blocked", "idle"):
             figures[f"{word}_s"] = int(words[WORD[f"{word}_ns"]]) / 1e9
