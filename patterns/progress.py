@@ -67,7 +67,7 @@ class ProgressTracker:
             return self._reached[0]
         size = max(len(reached) for reached in self._reached)
         kind = np.result_type(*self._reached)
-        return np.minimum.reduce([grown(reached.astype(kind, copy=False), size) for reached in self._reached])
+        return np.minimum.reduce([grown(reached.astype(kind, copy=False), size)[:size] for reached in self._reached])
 
 
 def grown(array: np.ndarray, size: int) -> np.ndarray:
