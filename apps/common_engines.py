@@ -55,9 +55,9 @@ class Engines:
         self._owns_spark = not session.is_alive()
         try:
             return work(session.start_session(ui=ui))
-        except Exception:
-            if not session.is_alive():
-                raise NodeError("spark", "died: its Java process is gone") from None
+        except Exception as error:
+            if isinstance(error, OSError) or not session.is_alive():  # what a broken connection raises
+                raise NodeError("spark", "died: its Java process is gone", str(error)) from None
             raise
 
     def start_ray(self) -> None:

@@ -39,6 +39,8 @@ def ensure_ray(**options: Any) -> bool:
                                 "_node_ip_address": _LOOPBACK, "object_store_memory": 96 << 20,
                                 "_temp_dir": str(inside),
                                 "logging_level": logging.ERROR, "log_to_driver": False}
+    # The supervisor says which node died; Ray would print pages about it to standard output.
+    ray._private.worker.print_to_stdstream = lambda *_, **__: None
     on_terminate = signal.getsignal(signal.SIGTERM)
     with _temporary_files_in(_folder[-1]):
         ray.init(**{**settings, **options})
