@@ -253,8 +253,8 @@ class AgnosticEmitter(Node):
 class AgnosticWorker(Node):
     """Answers the windows of a task from the chunks that come with it; keeps nothing."""
 
-    def __init__(self, query: Query) -> None:
-        self._evaluator = Evaluator(query)
+    def __init__(self, query: Query, window: Window) -> None:
+        self._evaluator = Evaluator(query, window)
         self._fired = self._chunks = 0
 
     def process(self, message: Message, port: int) -> Iterable[Emit]:

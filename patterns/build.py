@@ -72,6 +72,9 @@ def check(pattern: Pattern, job: Job) -> None:
     if isinstance(inner, PaneFarm | WinMapReduce) and not job.query.decomposable:
         raise SpecError(f"`pattern` {pattern} needs a query whose panes can be combined, got {job.query!r}: "
                         "use win_farm or win_seq, or give the query a combine step")
+    if isinstance(inner, WinMapReduce) and not getattr(job.query, "commutative", True):
+        raise SpecError(f"`pattern` {pattern} deals the items of a pane out to several workers, which needs a combine "
+                        f"step that does not depend on their order, got {job.query!r}: use pane_farm")
     if isinstance(pattern, KeyFarm) and not job.keyed:
         raise SpecError("`pattern` key_farm needs a key, got a stream without one: "
                         "name the key column (key_by, --key), or use win_farm")
@@ -128,7 +131,8 @@ def _agnostic_farm(pattern: WinFarm, job: Job) -> Block:
     """The emitter keeps the items, workers get windows on demand and read them in place."""
     degree = pattern.workers
     emitter = node(job.at("emitter"), partial(AgnosticEmitter, job.window, degree), arena_bytes=ARENA_BYTES)
-    workers = [node(job.at(f"worker-{replica}"), partial(AgnosticWorker, job.query)) for replica in range(degree)]
+    workers = [node(job.at(f"worker-{replica}"), partial(AgnosticWorker, job.query, job.window))
+               for replica in range(degree)]
     collector = node(job.at("collector"), partial(InTaskOrder, pattern.ordered))
     return farm(emitter, workers, collector, feedback=True)
 

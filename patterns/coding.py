@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import date, datetime
+
 import numpy as np
 import pyarrow as pa
 
@@ -17,6 +20,7 @@ class KeyCodes:
     def __init__(self) -> None:
         self.keys: list[object] = []
         self._code_of: dict[object, int] = {}
+        self._values = np.empty(0, np.int64)
         self._table = np.zeros(1 << 10, np.int64), np.full(1 << 10, FREE, np.int64)
 
     def codes(self, column: pa.Array) -> np.ndarray:
@@ -34,6 +38,12 @@ class KeyCodes:
                 self.keys.append(value)
             translate[place] = code
         return translate[encoded.indices.to_numpy(zero_copy_only=False)]
+
+    def values(self, codes: np.ndarray) -> np.ndarray:
+        """The keys of `codes`, of a type of fixed width: numbers, times and texts as they are, others as text."""
+        if len(self._values) < len(self.keys):
+            self._values = _fixed_width(self.keys)
+        return self._values[codes]
 
     def _integers(self, column: pa.Array) -> np.ndarray:
         given = column.to_numpy(zero_copy_only=False)
@@ -60,3 +70,10 @@ class KeyCodes:
         keys, codes = self._table
         self._table = np.zeros(2 * len(keys), np.int64), np.full(2 * len(keys), FREE, np.int64)
         settle(keys, codes, *self._table)
+
+
+def _fixed_width(keys: Sequence[object]) -> np.ndarray:
+    if all(isinstance(key, datetime | date) for key in keys):
+        return np.array(keys, "datetime64[us]" if isinstance(keys[0], datetime) else "datetime64[D]")
+    array = np.array(keys)
+    return array if array.dtype.kind in "biufU" and array.ndim == 1 else np.array([str(key) for key in keys])

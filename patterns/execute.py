@@ -16,7 +16,7 @@ from patterns.query import Query
 from patterns.report import Report
 from patterns.results import Results
 from patterns.window import Window
-from runtime.errors import SpecError
+from runtime.errors import SpecError, UserFunctionError
 from runtime.inline import run_inline
 from runtime.message import Message
 from runtime.node import SOURCE
@@ -109,6 +109,14 @@ def execute(query: Query, window: Window, graph: Graph, spec: IntakeSpec, schema
 
 
 def _run(graph: Graph, feed: Feed, options: Options, pattern: str) -> tuple[tuple[NodeStats, ...], int, str | None]:
+    try:
+        return _run_on(graph, feed, options, pattern)
+    except UserFunctionError as error:
+        raise error.at(f"pattern `{pattern}`") from None
+
+
+def _run_on(graph: Graph, feed: Feed, options: Options, pattern: str
+            ) -> tuple[tuple[NodeStats, ...], int, str | None]:
     if options.executor == "inline":
         return run_inline(graph, feed.messages(), feed.take, seed=options.seed), 0, None
     from runtime.actors import run_on_ray  # Ray takes a second to import: only when it is needed

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from patterns.admission import Admission
 from patterns.coding import KeyCodes
-from patterns.engine import AT, CODE, TS
 from patterns.lines import Line
+from patterns.query import AT, CODE, KEY, TS
 from patterns.source import TimeColumn
 from runtime.errors import BadInputError, SpecError
 from runtime.message import Batch, Message
@@ -33,6 +33,7 @@ class IntakeSpec:
     times: bool
     on_bad_row: str = "fail"
     also_read: tuple[str, ...] = ()
+    keys: bool = False
 
     def __post_init__(self) -> None:
         if self.on_bad_row not in ("fail", "drop"):
@@ -104,6 +105,8 @@ class Intake:
             columns[CODE] = codes
         if self.spec.times:
             columns[TS] = times
+        if self.spec.keys and self.spec.key is not None:
+            columns[KEY] = self.coding.values(codes)
         return columns
 
     # -- rows -----------------------------------------------------------------------------------
@@ -158,6 +161,8 @@ def describe_bad_row(batch: pa.RecordBatch, spec: IntakeSpec, row: int, number: 
 def _numbers(column: pa.Array) -> np.ndarray:
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.float64())
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.str_)
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 

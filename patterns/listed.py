@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from patterns.engine import AT, CODE, ROW, codes_of, with_rows
+from patterns.engine import AT, CODE, ROW, codes_of, tell, with_rows
 from patterns.lifetime import LiveItems
 from patterns.progress import ProgressTracker, is_progress
 from patterns.query import Query
 from patterns.triggers import is_listing
-from patterns.window import Window, by_key
+from patterns.window import CountWindow, SlideByTuple, Window, by_key
 from patterns.worker import STAMP, count_windows
 from runtime.message import Batch, Columns, Message
 from runtime.node import Emit, Node
@@ -61,10 +62,33 @@ class Listed:
         return len(self.windows)
 
 
+@dataclass(frozen=True, slots=True)
+class ListedBounds:
+    """The windows `listed`, numbered from `first` on."""
+
+    listed: Listed
+    first: int
+    model: Window
+
+    def window(self, number: int) -> tuple[int, Any, Any]:
+        place = number - self.first
+        wid, low = int(self.listed.windows[place]), self.listed.low[place].item()
+        if isinstance(self.model, CountWindow):
+            return wid, None, None
+        if self.listed.high is not None:
+            return wid, low, self.listed.high[place].item()
+        # The trigger of a slide-by-tuple window belongs to it, that of a delta window does not.
+        return wid, low, low + self.model.length + (1 if isinstance(self.model, SlideByTuple) else 0)
+
+    def holding(self, pane: int) -> int:
+        return int(self.listed.windows[pane - self.first])
+
+
 class Evaluator:
     """Answers listed windows: each becomes a pane of its own, and that pane a window."""
 
-    def __init__(self, query: Query) -> None:
+    def __init__(self, query: Query, window: Window) -> None:
+        self._window = window
         self._panes = query.pane_state()
         self._windows = query.window_state(1, 1)
         self._next = 0
@@ -72,6 +96,7 @@ class Evaluator:
     def evaluate(self, listed: Listed, chunks: Iterable[Columns]) -> Columns:
         """Results of `listed` in their order; `chunks` have all the items that they may hold."""
         first, self._next = self._next, self._next + len(listed)
+        tell(ListedBounds(listed, first, self._window), self._panes, self._windows)
         for items in chunks:
             numbers, places = memberships(listed, items)
             if not len(places):
@@ -139,7 +164,7 @@ class ListedWorker(Node):
     """Keeps items while a window may hold them and answers every window that is listed."""
 
     def __init__(self, query: Query, window: Window) -> None:
-        self._evaluator = Evaluator(query)
+        self._evaluator = Evaluator(query, window)
         self._progress = ProgressTracker(1, by_key(window))
         self._items: LiveItems[Columns] = LiveItems(window, select, together)
         self._fired = 0

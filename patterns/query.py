@@ -20,12 +20,16 @@ knows a clock, a channel or an actor.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from patterns.window import Grid
 from runtime.message import Columns
+
+#: Columns of the runtime's own, beside those that the query reads: the ordinate, the key's code and (if the
+#: query has `needs_keys`) value, the source position, and (`needs_times`, count windows) the event time.
+AT, CODE, KEY, ROW, TS = "__at", "__code", "__key", "__row", "__ts"
 
 #: A frontier beyond every pane: the stream has ended, everything that is left fires.
 END_OF_PANES = 2**62
@@ -57,6 +61,24 @@ class PlacingState(Protocol):
 
         `codes` None: all items have code 0. The arrays may be views, as for `PaneState.add`.
         """
+
+
+class Bounds(Protocol):
+    """Which windows the numbers of a state stand for."""
+
+    def window(self, number: int) -> tuple[int, Any, Any]:
+        """Id, start and end of the state's window `number`; start and end are None where its items tell them."""
+
+    def holding(self, pane: int) -> int:
+        """The id of the first window that holds the state's pane `pane`."""
+
+
+@runtime_checkable
+class ContextState(Protocol):
+    """A pane or window state that wants to know which windows it works for, to hand it on to a user's function."""
+
+    def in_context(self, bounds: Bounds) -> None:
+        """Called before the first item, and again where the numbers get another meaning."""
 
 
 class WindowState(Protocol):
@@ -98,7 +120,7 @@ class Query(Protocol):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Names of the value columns of a result (empty where `selects`)."""
+        """Names of the value columns of a result; where `selects`, those that go beside the item (a `rank`)."""
 
     def check(self, dtypes: Mapping[str, np.dtype]) -> None:
         """Raise SpecError if a column is missing or of a type that the query cannot read."""

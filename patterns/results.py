@@ -13,6 +13,7 @@ from patterns.empty_windows import empty_rows, missing_windows
 from patterns.intake import Intake
 from patterns.payload import Payload
 from patterns.progress import ProgressTracker, is_progress
+from patterns.queries.function_values import check_alike
 from patterns.query import Query
 from patterns.window import DeltaWindow, TimeWindow, Window, by_key
 from patterns.worker import STAMP
@@ -73,6 +74,8 @@ class Results:
         """All results, ordered by key, window, time, arrival."""
         if not self._parts:
             return self._assemble(np.empty(0, np.int64), np.empty(0, np.int64), self._empty_rows(), {})
+        for part in self._parts[1:]:
+            check_alike(self._parts[0], part)
         columns = {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
         reported = self.payload.reported() if self._query.selects else None
         places = places_of(columns["row"], reported[0]) if reported is not None else None

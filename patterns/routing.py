@@ -13,8 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from patterns.engine import AT, codes_of, with_rows
-from patterns.queries.kernels.coding import by_owner, frozen
+from patterns.engine import AT, by_residue, codes_of, with_rows
 from patterns.window import Grid
 from runtime.message import Batch
 
@@ -41,16 +40,7 @@ class ByKey:
     degree: int
 
     def route(self, batch: Batch) -> Routed:
-        yield from by_residue(batch, codes_of(batch), self.degree)
-
-
-def by_residue(batch: Batch, numbers: np.ndarray, degree: int) -> Routed:
-    """Each item to the worker `number mod degree`; numbers are not negative. Items keep their order."""
-    order, starts = by_owner(frozen(numbers), degree)
-    batch = with_rows(batch).select(order)
-    for worker in range(degree):
-        if starts[worker + 1] > starts[worker]:
-            yield batch.select(slice(starts[worker], starts[worker + 1])), (worker,)
+        return ((part, (worker,)) for part, worker in by_residue(batch, codes_of(batch), self.degree))
 
 
 @dataclass(frozen=True)
@@ -94,7 +84,7 @@ class ByPane:
         numbers, inside = panes + codes_of(batch), self.grid.inside(panes)
         if not inside.all():
             batch, numbers = with_rows(batch).select(inside), numbers[inside]
-        yield from by_residue(batch, numbers, self.degree)
+        return ((part, (worker,)) for part, worker in by_residue(batch, numbers, self.degree))
 
 
 @dataclass

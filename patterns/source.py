@@ -135,3 +135,12 @@ def batches_of(data: Any) -> Iterator[pa.RecordBatch]:
     for part in data:
         if part is not None:
             yield from to_table(part).to_batches()
+
+
+def column_names(data: Any) -> tuple[str, ...]:
+    """The names of all columns of `data`; SpecError if they are not known before its first batch."""
+    if isinstance(data, pa.Table | pa.RecordBatch) or isinstance(getattr(data, "schema", None), pa.Schema):
+        return tuple(data.schema.names)
+    if isinstance(data, Mapping | pd.DataFrame) or hasattr(data, "toArrow"):
+        return tuple(map(str, getattr(data, "columns", data)))
+    raise SpecError("`columns` must be named when the stream is an iterator: write Function(f, columns=[\"price\"])")

@@ -27,10 +27,10 @@ from patterns.intake import IntakeSpec, check_columns
 from patterns.plan import Choice, Known, choose, look_at
 from patterns.query import Query
 from patterns.report import Report
-from patterns.source import TimeColumn, batches_of, first_values, is_table, ordered, to_table
+from patterns.source import TimeColumn, batches_of, column_names, first_values, is_table, ordered, to_table
 from patterns.specs import Pattern, parse_pattern
 from patterns.triggers import attribute_type
-from patterns.window import ContextAware, DeltaWindow, SlideByTuple, TimeWindow, Window
+from patterns.window import ContextAware, CountWindow, DeltaWindow, SlideByTuple, TimeWindow, Window
 from runtime.errors import SpecError, WindowfarmError
 from runtime.topology import Graph, graph
 
@@ -80,11 +80,14 @@ class Windowed:
     def apply(self, query: Query | Sequence[Query], pattern: Pattern | str = "auto", *,
               workers: int | None = None) -> Plan:
         """Ask `query` of every window; `pattern` says how to run it and never changes the answer."""
-        return Plan(self.stream, self.model, as_query(query), pattern, workers, self.emit_empty)
+        return Plan(self.stream, self.model, as_query(query, self.stream.source), pattern, workers, self.emit_empty)
 
 
-def as_query(query: Any) -> Query:
-    """One query; a list of aggregates becomes one query that answers all of them."""
+def as_query(query: Any, source: Any) -> Query:
+    """One query: a list of aggregates becomes one that answers all of them, a function one of all columns."""
+    if callable(query) and not isinstance(query, Query | type):
+        from patterns.queries.functions import Function
+        return Function(query, column_names(source))
     if isinstance(query, list | tuple):
         from patterns.queries.aggregates import Aggregates
         return Aggregates(tuple(query))
@@ -187,8 +190,9 @@ def intake_spec(plan: Plan, schema: pa.Schema) -> IntakeSpec:
     stream, query = plan.stream, plan.query
     listed = isinstance(plan.model, ContextAware)
     spec = IntakeSpec(stream.time, stream.key, tuple(query.columns), query.selects or listed,
-                      getattr(query, "needs_times", False), stream.on_bad_row,
-                      (plan.model.attribute,) if isinstance(plan.model, DeltaWindow) else ())
+                      getattr(query, "needs_times", False) and isinstance(plan.model, CountWindow), stream.on_bad_row,
+                      (plan.model.attribute,) if isinstance(plan.model, DeltaWindow) else (),
+                      getattr(query, "needs_keys", False))
     if not len(schema):
         return spec  # an iterator without a single batch
     types = {field.name: field.type for field in schema}
@@ -215,6 +219,8 @@ def intake_spec(plan: Plan, schema: pa.Schema) -> IntakeSpec:
 def _dtype(kind: pa.DataType, name: str) -> np.dtype[Any]:
     if pa.types.is_decimal(kind):
         return np.dtype(np.float64)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return np.dtype(np.str_)
     try:
         return np.dtype(kind.to_pandas_dtype())
     except NotImplementedError:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from patterns.engine import Engine, add_items, codes_of, pane_frontier, with_rows
+from patterns.engine import Engine, GridBounds, add_items, by_residue, codes_of, pane_frontier, tell
 from patterns.progress import Progress, ProgressTracker, by_code, is_progress
 from patterns.query import Frontier, Query, joined
 from patterns.window import Grid
@@ -81,19 +81,15 @@ class WindowWorker(ProgressingNode):
         super().__init__(1, by_key)
         residues = range(degree if keyed else 1)
         self._final = final
-        self._engines = [Engine(query, grid.share((replica - residue) % degree, degree), final=final)
-                         for residue in residues]
+        self._engines = [Engine(query, grid.share((replica - residue) % degree, degree), final=final,
+                                counted=by_key) for residue in residues]
 
     def add(self, batch: Batch) -> None:
         if len(self._engines) == 1:
             self._outside += self._engines[0].add(batch)
             return
-        residues = codes_of(batch) % len(self._engines)
-        batch = with_rows(batch)
-        for residue, engine in enumerate(self._engines):
-            mine = residues == residue
-            if mine.any():
-                self._outside += engine.add(batch.select(mine))
+        for part, residue in by_residue(batch, codes_of(batch), len(self._engines)):
+            self._outside += self._engines[residue].add(part)
 
     def advance(self, progress: Progress) -> Columns:
         fired = [engine.advance(progress) for engine in self._engines]
@@ -112,6 +108,7 @@ class PaneWorker(ProgressingNode):
     def __init__(self, query: Query, grid: Grid, by_key: bool) -> None:
         super().__init__(1, by_key)
         self._grid, self._state = grid, query.pane_state()
+        tell(GridBounds(grid, by_key), self._state)
 
     def add(self, batch: Batch) -> None:
         self._outside += add_items(self._state, self._grid, batch)
@@ -136,6 +133,7 @@ class MergeWorker(ProgressingNode):
         self._hopping = per_slide > grid.panes_per_window
         self._per_window, self._per_slide = grid.panes_per_window, per_slide
         self._state = query.window_state(grid.panes_per_window, per_slide, final=final, split=split)
+        tell(GridBounds(self._ids, counted=True), self._state)
         self._nothing = query.pane_state().close(0)
         self._held: list[Columns] = []
 

@@ -25,6 +25,10 @@ class UserFunctionError(WindowfarmError):
     def __init__(self, message: str, details: str = "") -> None:
         super().__init__(message, details)
 
+    def at(self, place: str) -> UserFunctionError:
+        """The same error, with where it happened added to its message."""
+        return UserFunctionError(f"{self.args[0]}, {place}", self.args[1])
+
     def __str__(self) -> str:
         return f"{self.args[0]}\n{self.args[1]}" if self.args[1] else str(self.args[0])
 

@@ -30,7 +30,7 @@ import numpy as np
 from runtime import statistics as st
 from runtime.arena import Arena, ArenaReader
 from runtime.cell import Cell, Inlet, Outlet, copied, fitting, refs_of
-from runtime.errors import ClosedError, NodeError, WindowfarmError
+from runtime.errors import ClosedError, NodeError, UserFunctionError, WindowfarmError
 from runtime.message import Batch, Chunks, Message, Punctuation, Shared
 from runtime.node import SOURCE, Emit
 
@@ -224,6 +224,8 @@ class Host:
         begin = time.perf_counter_ns()
         try:
             outputs: list[Emit] = list(call())  # type: ignore[call-overload]
+        except UserFunctionError as error:
+            raise error.at(f"node `{cell.name}`") from None
         except WindowfarmError:
             raise
         except Exception as error:

@@ -29,6 +29,12 @@ def starts_of(*columns: np.ndarray) -> np.ndarray:
     return np.flatnonzero(new)
 
 
+def runs_of(*columns: np.ndarray) -> list[tuple[int, int]]:
+    """The half-open ranges of rows that are equal in all `columns`."""
+    starts = starts_of(*columns).tolist()
+    return list(zip(starts, [*starts[1:], len(columns[0])][:len(starts)], strict=True))
+
+
 def expand(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The rows `low[i] ... high[i] - 1` of all ranges i, one after the other, and the range of each row."""
     sizes = high - low
