@@ -8,7 +8,9 @@ from functools import cache
 
 import numpy as np
 
+from patterns.queries.kernels.best import advance_best, first_of_groups
 from patterns.queries.kernels.flat import advance_keys
+from patterns.queries.kernels.k_dominance import LargestK
 from patterns.queries.kernels.kept import KeptSet
 from patterns.queries.kernels.keys import points_of
 from patterns.queries.kernels.pane import PaneSkyline
@@ -20,12 +22,13 @@ _NOTICEABLE_S = 1.0
 
 
 def warm_up(dims: int) -> None:
-    """Have all skyline kernels for `dims` dimensions ready in this process.
+    """Have all kernels for `dims` dimensions ready in this process.
 
     States do this for themselves when they are made; call it to take the time beforehand.
     """
     warm_panes(dims)
     warm_windows(dims)
+    warm_largest_k(dims)
 
 
 @cache
@@ -54,8 +57,29 @@ def warm_windows(dims: int) -> None:
     _tell("windows", dims, begin)
 
 
+@cache
+def warm_largest_k(dims: int) -> None:
+    """The kernels of k-dominance."""
+    begin = time.perf_counter()
+    points = np.arange(8 * dims, dtype=np.int64).reshape(8, dims)
+    LargestK(dims).of_groups(points, np.array([0, 8]), 1, 1)
+    _tell("k-dominance", dims, begin)
+
+
+@cache
+def warm_best() -> None:
+    """The kernels of the k best, which know no dimensions."""
+    begin = time.perf_counter()
+    numbers, one = np.arange(8), np.array([0])
+    for column in (np.arange(8.0), np.arange(8)):
+        points_of({"score": column}, ["score"], [])
+    first_of_groups(np.array([0, 8]), 3)
+    advance_best(one, np.array([0, 8]), one.copy(), one.copy(), one + 8, numbers, numbers, numbers, numbers, 2, 1, 3)
+    _tell("the k best", 1, begin)
+
+
 def _tell(stage: str, dims: int, begin: float) -> None:
     spent_s = time.perf_counter() - begin
     if spent_s > _NOTICEABLE_S:
-        _log.info("skyline kernels of %d dimensions for %s took %.1f s to compile: next time they come from the cache",
+        _log.info("kernels of %d dimensions for %s took %.1f s to compile: next time they come from the cache",
                   dims, stage, spent_s)

@@ -9,8 +9,9 @@ import pytest
 
 from patterns.queries import skyline_windows
 from patterns.queries.kernels import kept
+from patterns.queries.kernels.k_dominance import LargestK
 from patterns.queries.kernels.pane import PaneSkyline
-from patterns.queries.skyline import Skyline
+from patterns.queries.dominance import Skyline
 from patterns.query import END_OF_PANES
 
 DATA = ("independent", "anticorrelated", "correlated", "ties", "drift", "jump", "copies", "one column", "huge")
@@ -136,3 +137,23 @@ def test_kept_set_frees_what_expired() -> None:
         windows.advance(panes.close(pane + 1), pane + 1)
         sizes.append(windows.size_bytes)
     assert max(sizes[50:]) < max(sizes[:30]) / 10
+
+
+@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize("dims", [1, 2, 3, 5, 8, 12])
+def test_largest_k_of_skylines_matches_brute_force(data: str, dims: int) -> None:
+    finder = LargestK(dims)
+    for seed, n in enumerate((1, 30, 500)):
+        x = points_of(data, n, dims, seed)
+        x = x[undominated(x)]
+        no_worse = np.sum(x[:, None] <= x[None], axis=2) * np.any(x[:, None] < x[None], axis=2)
+        true = no_worse.max(axis=0)
+        points = np.stack([np.unique(x[:, j], return_inverse=True)[1] for j in range(dims)], axis=1).astype(np.int64)
+        bounds = np.array([0, len(x)])
+        assert np.array_equal(finder.of_groups(points, bounds, len(x) + 1, dims), true)
+        limited = finder.of_groups(points, bounds, len(x) + 1, 2)
+        assert np.array_equal(np.minimum(limited, 2), np.minimum(true, 2))
+        for wanted in (1, 5):
+            cut = finder.of_groups(points, bounds, wanted, dims)
+            chosen = np.lexsort((np.arange(len(x)), cut))[:wanted]
+            assert np.array_equal(chosen, np.lexsort((np.arange(len(x)), true))[:wanted])

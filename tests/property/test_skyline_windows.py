@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from patterns.queries.skyline import Skyline
+from patterns.queries.dominance import Skyline
 from patterns.query import END_OF_PANES
 
 Item = tuple[int, int, tuple[int, ...]]  # code, pane, point

@@ -13,7 +13,8 @@ from patterns.queries.kernels.pane import dominates
 
 
 @njit(nogil=True, cache=True)
-def _grown(array: np.ndarray, size: int) -> np.ndarray:
+def grown(array: np.ndarray, size: int) -> np.ndarray:
+    """`array` with twice `size` entries."""
     larger = np.empty(2 * size, np.int64)
     larger[: array.shape[0]] = array
     return larger
@@ -49,7 +50,7 @@ def advance_keys(codes: np.ndarray, starts: np.ndarray, next_windows: np.ndarray
                     if influence[kept[at]] < window * slide:
                         if count == fired[0].shape[0]:
                             for column in range(3):
-                                fired[column] = _grown(fired[column], count)
+                                fired[column] = grown(fired[column], count)
                         fired[0][count], fired[1][count], fired[2][count] = window, codes[g], kept[at]
                         count += 1
                 window += 1

@@ -15,7 +15,7 @@ compiled once for each d, with the loop over the dimensions unrolled.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -69,20 +69,25 @@ def _row(builder: Any, data: Any, offset: Any, lanes: int = LANES) -> Any:
     return row
 
 
+def _comparisons(context: Any, builder: Any, signature: Any, args: Any, predicate: str, dims: int) -> Iterator[Any]:
+    """For each dimension the lanes of a block for which `lane predicate probe` holds."""
+    ranks_data = _data(context, builder, signature.args[0], args[0])
+    probe_data = _data(context, builder, signature.args[2], args[2])
+    block_start = builder.mul(args[1], ir.Constant(_WORD, dims * LANES))
+    probe_start = builder.mul(args[3], ir.Constant(_WORD, dims))
+    for j in range(dims):
+        limit = builder.load(builder.gep(probe_data, [builder.add(probe_start, ir.Constant(_WORD, j))]))
+        row = _row(builder, ranks_data, builder.add(block_start, ir.Constant(_WORD, j * LANES)))
+        yield builder.icmp_unsigned(predicate, row, _splat(builder, limit))
+
+
 def _compare_ranks(predicate: str) -> Callable[..., Any]:
     def lanes(typing: Any, ranks: Any, block: Any, probes: Any, probe: Any, tag: Any) -> Any:
         dims = len(tag)
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            ranks_data = _data(context, builder, signature.args[0], args[0])
-            probe_data = _data(context, builder, signature.args[2], args[2])
-            block_start = builder.mul(args[1], ir.Constant(_WORD, dims * LANES))
-            probe_start = builder.mul(args[3], ir.Constant(_WORD, dims))
             mask = None
-            for j in range(dims):
-                limit = builder.load(builder.gep(probe_data, [builder.add(probe_start, ir.Constant(_WORD, j))]))
-                row = _row(builder, ranks_data, builder.add(block_start, ir.Constant(_WORD, j * LANES)))
-                holds = builder.icmp_unsigned(predicate, row, _splat(builder, limit))
+            for holds in _comparisons(context, builder, signature, args, predicate, dims):
                 mask = holds if mask is None else builder.and_(mask, holds)
             return builder.bitcast(mask, _WORD)
 
@@ -97,6 +102,21 @@ at_most = _compare_ranks("<=")
 
 #: at_least(ranks, block, probes, probe, tag): lanes of the block that are >= the probe in all dimensions.
 at_least = _compare_ranks(">=")
+
+
+@_emitted
+def often_at_most(typing: Any, ranks: Any, block: Any, probes: Any, probe: Any, least: Any, tag: Any) -> Any:
+    """Lanes of the block that are <= the probe in `least` dimensions or more; arguments as in `at_most`."""
+    dims = len(tag)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        counts = ir.Constant(ir.VectorType(_BYTE, LANES), [0] * LANES)
+        for holds in _comparisons(context, builder, signature, args, "<=", dims):
+            counts = builder.add(counts, builder.zext(holds, counts.type))
+        limit = _splat(builder, builder.trunc(args[4], _BYTE))
+        return builder.bitcast(builder.icmp_unsigned(">=", counts, limit), _WORD)
+
+    return types.uint64(ranks, types.int64, probes, types.int64, types.int64, tag), generate
 
 
 @_emitted

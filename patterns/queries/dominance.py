@@ -51,27 +51,20 @@ def check_numeric(dims: Iterable[str], dtypes: Mapping[str, np.dtype]) -> None:
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class Skyline:
-    """The items of a window that no other one dominates: no worse in all dimensions, better in one.
-
-    Smaller is better, except in the dimensions of `maximize`, which need not be listed twice. Equal
-    items do not dominate each other: all copies are reported.
-
-    >>> Skyline("price", "distance", maximize=["rating"])
-    Skyline('price', 'distance', 'rating', maximize=('rating',))
-    """
+class OnDimensions:
+    """What the queries on dominance have in common: dimensions, and skylines of panes for a first stage."""
 
     dims: tuple[str, ...]
     maximize: tuple[str, ...]
 
-    def __init__(self, *dims: str, maximize: Iterable[str] = ()) -> None:
+    def __init__(self, dims: tuple[str, ...], maximize: Iterable[str]) -> None:
         every, wanted = dimensions(dims, maximize)
         object.__setattr__(self, "dims", every)
         object.__setattr__(self, "maximize", wanted)
 
-    def __repr__(self) -> str:
-        parts = [repr(name) for name in self.dims]
-        return f"Skyline({', '.join(parts + [f'maximize={self.maximize}'] * bool(self.maximize))})"
+    def _shown(self, *first: object) -> str:
+        parts = [repr(part) for part in (*first, *self.dims)]
+        return f"{type(self).__name__}({', '.join(parts + [f'maximize={self.maximize}'] * bool(self.maximize))})"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -94,6 +87,24 @@ class Skyline:
 
     def pane_state(self) -> SkylinePanes:
         return SkylinePanes(self.dims, self.maximize)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Skyline(OnDimensions):
+    """The items of a window that no other one dominates: no worse in all dimensions, better in one.
+
+    Smaller is better, except in the dimensions of `maximize`, which need not be listed twice. Equal
+    items do not dominate each other: all copies are reported.
+
+    >>> Skyline("price", "distance", maximize=["rating"])
+    Skyline('price', 'distance', 'rating', maximize=('rating',))
+    """
+
+    def __init__(self, *dims: str, maximize: Iterable[str] = ()) -> None:
+        super().__init__(dims, maximize)
+
+    def __repr__(self) -> str:
+        return self._shown()
 
     def window_state(self, panes_per_window: int, panes_per_slide: int, *,
                      final: bool = True, split: bool = False) -> SkylineWindows:
