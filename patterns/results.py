@@ -73,7 +73,9 @@ class Results:
     def table(self) -> pa.Table:
         """All results, ordered by key, window, time, arrival."""
         if not self._parts:
-            return self._assemble(np.empty(0, np.int64), np.empty(0, np.int64), self._empty_rows(), {})
+            none = np.empty(0, np.int64)
+            beside = dict.fromkeys(self._query.outputs, none) if self._query.selects else {}
+            return self._assemble(none, none, self._empty_rows(), beside)
         for part in self._parts[1:]:
             check_alike(self._parts[0], part)
         columns = {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}

@@ -205,7 +205,7 @@ def intake_spec(plan: Plan, schema: pa.Schema) -> IntakeSpec:
         stream.time.check_grid((plan.model.length,), types[stream.time.name])  # type: ignore[arg-type]
     if isinstance(plan.model, DeltaWindow):
         attribute_type(plan.model, types[plan.model.attribute])
-    reserved = {"window_id", "window_start", "window_end"} & set(types) if query.selects else set()
+    reserved = {"window_id", "window_start", "window_end", *query.outputs} & set(types) if query.selects else set()
     if reserved:
         raise SpecError(f"the data must not have columns named like those of the results, got {sorted(reserved)}: "
                         "rename them")
