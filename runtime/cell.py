@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,16 +14,16 @@ from runtime.channel.contract import Receiver, Sender
 from runtime.message import Batch, Chunks, Message, Ref, Shared
 from runtime.node import Node
 
-#: A batch below this size is copied to each of its readers: that costs less than to count them down.
-LEAST_SHARED_BYTES = 4096
+#: A batch with fewer rows is copied to each of its readers: that costs less than to count them down.
+LEAST_SHARED_ROWS = 64
 
 
 @dataclass
 class Outlet:
     """One output port: a sender to another process, or a cell and port in this one.
 
-    `reader` is the number under which the node's arena knows the process at the other end (-1: it does
-    not share memory with this one). Up to `overflow_bytes` may wait here without blocking the host.
+    `reader` is the number of the process at the other end if it shares memory with this one, else -1. Up to
+    `overflow_bytes` may wait here without blocking the host.
     """
 
     sender: Sender | None = None
@@ -66,23 +66,21 @@ class Cell:
         self.ended = self.finished = False
 
     def shared(self, message: Message, ports: Iterable[int]) -> Shared | None:
-        """`message` written once for all of `ports` that are in other processes, or None if it does not pay."""
+        """`message` written once for all of `ports` that are in other processes, or None if it is to be copied."""
         arena = self.arena
         if not self.multicast or arena is None or not isinstance(message, Batch):
             return None
-        readers = sum(self.outlets[port].reader >= 0 for port in ports)
-        if readers < 2 or message.size_bytes < LEAST_SHARED_BYTES or not _has_room(arena, message):
+        if len(message) < LEAST_SHARED_ROWS:
             return None
-        ref = arena.write(message.columns)
+        readers = len([port for port in ports if self.outlets[port].reader >= 0])
+        if not readers:
+            return None
+        ref = arena.try_write(message.columns)
+        if ref is None:
+            return None     # copied instead: an arena without room never blocks a batch
         arena.lend([ref] * readers)
         arena.free(ref)
         return Shared(ref, message.stamp_ns, message.first_row, message.meta)
-
-
-def _has_room(arena: Arena, batch: Batch) -> bool:
-    """A batch that the arena has no room for is copied instead: an arena never blocks a multicast."""
-    need = arena.need(batch.columns)
-    return need <= arena.capacity_bytes and arena.room(need)
 
 
 def refs_of(message: Message) -> tuple[Ref, ...]:
@@ -92,7 +90,7 @@ def refs_of(message: Message) -> tuple[Ref, ...]:
     return (message.ref,) if isinstance(message, Shared) else ()
 
 
-def fitting(message: Message, capacity_bytes: int) -> Iterable[Message]:
+def fitting(message: Message, capacity_bytes: int) -> Sequence[Message]:
     """`message` in slices that a channel of `capacity_bytes` takes (a quarter of it each at the most)."""
     if not isinstance(message, Batch):
         return (message,)

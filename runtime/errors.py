@@ -15,6 +15,10 @@ class SpecError(WindowfarmError, ValueError):
     """A specification that cannot be run: the caller's to mend. Raised before anything starts."""
 
 
+class TooLargeError(SpecError):
+    """A message that a channel can never take, however long it waits."""
+
+
 class BadInputError(WindowfarmError):
     """Data that the query cannot read: a null, a NaN, text where a number must be, an unreadable file."""
 

@@ -30,14 +30,15 @@ import numpy as np
 from runtime import statistics as st
 from runtime.arena import Arena, ArenaReader
 from runtime.cell import Cell, Inlet, Outlet, copied, fitting, refs_of
-from runtime.errors import ClosedError, NodeError, UserFunctionError, WindowfarmError
+from runtime.errors import ClosedError, NodeError, TooLargeError, UserFunctionError, WindowfarmError
 from runtime.message import Batch, Chunks, Message, Punctuation, Shared
 from runtime.node import SOURCE, Emit
 
+_COLUMNS = (Batch, Chunks)
 _ITEMS_IN, _ITEMS_OUT, _BATCHES_IN, _BATCHES_OUT, _BUSY, _STATE, _BEAT, _LATENCY, _QUEUED = (st.WORD[word] for word in (
     "items_in", "items_out", "batches_in", "batches_out", "busy_ns", "state", "beat", "latency_ns", "queued_bytes"))
-#: The length of the input queues is looked up once in so many messages.
-_LOOK_EVERY = 64
+#: The length of the input queues and the nodes' gauges are looked up once in so many messages, and before a sleep.
+_LOOK_EVERY, _GAUGE_EVERY = 64, 16
 
 
 class Host:
@@ -65,6 +66,7 @@ class Host:
         self._next_inlet = 0
         self._received = 0
         self._held: list[Callable[[], None]] = []
+        self._relayed: tuple[Batch, Shared] | None = None   # the batch in hand that lies in another's arena
         self._reading: list[np.ndarray] = []                # memory that is given back right after this call
         self._unfinished = sum(not cell.finished for cell in self._cells)
         self._empty_pulls = 0                               # how often in a row the source had nothing yet
@@ -102,15 +104,15 @@ class Host:
 
     def _deliverable(self) -> int | None:
         """The place in the local queue to go on with: the oldest, or (inline) that of a random edge."""
+        ready = (place for place, (cell, port, _) in enumerate(self._queue)
+                 if cell.node.accepts or port in cell.feedback_ports)
+        if self._random is None:
+            return next(ready, None)
         first_of_edge: dict[tuple[str, int], int] = {}
-        for place, (cell, port, _) in enumerate(self._queue):
-            if cell.node.accepts or port in cell.feedback_ports:
-                if self._random is None:
-                    return place
-                first_of_edge.setdefault((cell.name, port), place)
-        if not first_of_edge or self._random is None:
-            return None
-        return self._random.choice(list(first_of_edge.values()))
+        for place in ready:
+            cell, port, _ = self._queue[place]
+            first_of_edge.setdefault((cell.name, port), place)
+        return self._random.choice(list(first_of_edge.values())) if first_of_edge else None
 
     def _pull(self) -> bool:
         cell = self._source_cell
@@ -128,6 +130,10 @@ class Host:
             return False
         self._empty_pulls = 0
         self._send(cell, (Emit(message),))
+        if self._random is None and self._queue:  # the next step would do just this
+            place = self._deliverable()
+            if place is not None:
+                self._deliver(place)
         return True
 
     def _receive(self, feedback_only: bool) -> bool:
@@ -157,12 +163,12 @@ class Host:
     def _take(self, inlet: Inlet, message: Message) -> None:
         if isinstance(message, Batch) or (isinstance(message, Chunks) and message.chunks):
             self._held.append(inlet.receiver.release)
-        elif inlet.receiver.release not in self._held:
+        elif not self._held or inlet.receiver.release not in self._held:
             inlet.receiver.release()  # nothing looks at what came through this channel
         if isinstance(message, Shared):
-            reader, ref = self._readers[message.ref.arena], message.ref
-            self._held.append(partial(reader.give_back, (ref,)))
-            message = Batch(reader.view(ref), message.stamp_ns, message.first_row, message.meta)
+            shared, reader = message, self._readers[message.ref.arena]
+            message = Batch(reader.view(shared.ref), shared.stamp_ns, shared.first_row, shared.meta)
+            self._relayed = message, shared
         self._received += 1
         if self._received % _LOOK_EVERY == 0:
             self._count_queued()
@@ -170,7 +176,10 @@ class Host:
 
     def _deliver(self, place: int) -> None:
         cell, port, message = self._queue[place]
-        del self._queue[place]
+        if place:
+            del self._queue[place]
+        else:
+            self._queue.popleft()
         if message is None:
             self._input_closed(cell)
         else:
@@ -188,7 +197,7 @@ class Host:
         if cell.finished:
             return  # a feedback that came after the last task was accounted for
         row = cell.row
-        if isinstance(message, Batch | Chunks):
+        if isinstance(message, _COLUMNS):
             row[_ITEMS_IN] += len(message)
             row[_BATCHES_IN] += 1
             if message.stamp_ns:
@@ -233,14 +242,13 @@ class Host:
         row[_BUSY] += time.perf_counter_ns() - begin
         row[_BEAT] += 1
         row[_STATE] = st.IDLE
-        for name, value in cell.node.gauges().items():
-            row[st.WORD[name]] = value
+        if row[_BEAT] % _GAUGE_EVERY == 0 or cell.ended:
+            _read_gauges(cell)
         if outputs:
             self._send(cell, outputs)
         arena = cell.arena
         if arena is not None:
             arena.settle()
-            row[st.WORD["arena_bytes"]], row[st.WORD["arena_peak_bytes"]] = arena.used_bytes, arena.peak_bytes
 
     def _finish_if_done(self, cell: Cell) -> None:
         if cell.ended and not cell.finished and cell.node.in_flight == 0:
@@ -250,6 +258,7 @@ class Host:
         """Close the outputs of `cell`: at once where nothing waits, else after what waits."""
         cell.finished = True
         self._unfinished -= 1
+        _read_gauges(cell)
         for outlet in cell.outlets:
             if outlet.cell is not None:
                 if not outlet.feedback:
@@ -261,13 +270,17 @@ class Host:
     # -- outputs --------------------------------------------------------------------------------
 
     def _send(self, cell: Cell, outputs: Sequence[Emit]) -> None:
+        passed_on = self._passed_on(cell, outputs) if self._relayed is not None else None
         for emit in outputs:
             message = emit.message
             ports = range(len(cell.outlets)) if emit.to is None else emit.to
-            if isinstance(message, Batch | Chunks):
+            if isinstance(message, _COLUMNS):
                 cell.row[_ITEMS_OUT] += len(message)
                 cell.row[_BATCHES_OUT] += 1
-            shared = cell.shared(message, ports) if cell.multicast else None
+            if passed_on is not None and isinstance(message, Batch):
+                shared: Shared | None = passed_on
+            else:
+                shared = cell.shared(message, ports) if cell.multicast else None
             for port in ports:
                 outlet = cell.outlets[port]
                 if cell.arena is not None and isinstance(message, Chunks):
@@ -276,15 +289,40 @@ class Host:
                     self._queue.append((outlet.cell, outlet.port, self._own(message, always=False)))
                 elif shared is not None and outlet.reader >= 0:
                     self._put(cell, outlet, shared)
-                elif outlet.sender is not None:
-                    for part in fitting(message, outlet.sender.capacity_bytes):
-                        self._put(cell, outlet, part)
+                else:
+                    self._put(cell, outlet, message)
+
+    def _passed_on(self, cell: Cell, outputs: Sequence[Emit]) -> Shared | None:
+        """The message in hand as it came, if it leaves this process unchanged, once, and nothing else looks at it.
+
+        Whoever receives it then gives it back in this host's stead: the hold passes on.
+        """
+        batches = [emit for emit in outputs if isinstance(emit.message, _COLUMNS)]
+        if self._relayed is None or self._queue or len(batches) != 1 or batches[0].message is not self._relayed[0]:
+            return None
+        ports = range(len(cell.outlets)) if batches[0].to is None else batches[0].to
+        if len(ports) != 1 or cell.outlets[ports[0]].reader < 0 or cell.outlets[ports[0]].feedback:
+            return None
+        shared = self._relayed[1]
+        self._relayed = None
+        return shared
 
     def _put(self, cell: Cell, outlet: Outlet, message: Message) -> None:
-        if not outlet.waiting:
-            if self._try_send(cell, outlet, message):
-                return
-            self._backlog.append((cell, outlet))
+        assert outlet.sender is not None
+        try:
+            if not outlet.waiting:
+                if self._try_send(cell, outlet, message):
+                    return
+                self._backlog.append((cell, outlet))
+            elif _size_of(message) > outlet.sender.capacity_bytes // 4:
+                raise TooLargeError
+        except TooLargeError:
+            parts = fitting(message, outlet.sender.capacity_bytes)
+            if len(parts) == 1:
+                raise
+            for part in parts:
+                self._put(cell, outlet, part)
+            return
         message = self._own(message, always=outlet.overflow_bytes > 0)
         outlet.waiting.append(message)
         outlet.waiting_bytes += _size_of(message)
@@ -301,7 +339,8 @@ class Host:
 
     def _try_send(self, cell: Cell, outlet: Outlet, message: Message) -> bool:
         assert outlet.sender is not None
-        refs, arena = refs_of(message), cell.arena
+        arena = cell.arena
+        refs = () if arena is None or isinstance(message, Batch) else refs_of(message)
         try:
             if not refs:
                 return outlet.sender.try_send(message)
@@ -312,9 +351,9 @@ class Host:
                 if sent:
                     arena.give_back(refs)
                 return sent
-            if not arena.credit(outlet.reader, len(refs)) or not outlet.sender.try_send(message):
+            if not arena.credit(len(refs)) or not outlet.sender.try_send(message):
                 return False
-            arena.sent(outlet.reader, len(refs))
+            arena.sent(len(refs))
             return True
         except ClosedError:
             if outlet.feedback:
@@ -342,6 +381,10 @@ class Host:
 
     def _release(self) -> None:
         """Nothing in this host looks at received memory any more: hand it back."""
+        if self._relayed is not None:
+            ref = self._relayed[1].ref
+            self._readers[ref.arena].give_back((ref,))
+            self._relayed = None
         if self._held:
             for give_back in self._held:
                 give_back()
@@ -364,6 +407,7 @@ class Host:
         for cell in self._cells:
             if cell.finished and not self._backlog:
                 continue
+            _read_gauges(cell)
             full = next((port for port, outlet in enumerate(cell.outlets) if outlet.waiting), None)
             cell.row[_STATE] = st.IDLE if full is None else st.BLOCKED
             cell.row[st.WORD["waits_for"]] = -1 if full is None else full
@@ -377,6 +421,14 @@ class Host:
         for inlet in self._inlets:
             if inlet.open:
                 inlet.cell.row[_QUEUED] += inlet.receiver.queued_bytes
+
+
+def _read_gauges(cell: Cell) -> None:
+    for name, value in cell.node.gauges().items():
+        cell.row[st.WORD[name]] = value
+    if cell.arena is not None:
+        cell.row[st.WORD["arena_bytes"]] = cell.arena.used_bytes
+        cell.row[st.WORD["arena_peak_bytes"]] = cell.arena.peak_bytes
 
 
 def _size_of(message: Message) -> int:

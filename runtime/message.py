@@ -1,22 +1,21 @@
 """What travels between nodes: batches of columns, punctuations, feedback, barriers.
 
-A message becomes bytes in two parts: a small msgpack header and the raw columns. Channels between
-processes move the columns as memory, so that a receiver can look at them without a copy; `encode`
-and `decode` are the only place that knows the header's layout.
+A message becomes bytes in two parts: a small msgpack head and the raw columns (`runtime.columns`).
+Channels between processes move the columns as memory, so that a receiver can look at them without a
+copy; `encode` and `decode` are the only place that knows what the head holds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgpack
 import numpy as np
 
-from runtime.errors import SpecError
-
-Columns = Mapping[str, np.ndarray]
+from runtime.columns import Columns as Columns
 
 #: A watermark that no event time reaches: nothing will be admitted any more.
 END_OF_TIME = 2**63 - 1
@@ -116,62 +115,31 @@ class Shared:
 Message = Batch | Punctuation | Feedback | Barrier | Chunks | Shared
 
 _BATCH, _PUNCTUATION, _FEEDBACK, _BARRIER, _CHUNKS, _SHARED = range(6)
-Layout = Sequence[tuple[str, str, tuple[int, ...]]]
+_NO_COLUMNS: Columns = {}
 
 
-def encode(message: Message) -> tuple[bytes, list[np.ndarray]]:
-    """The header and the columns of `message`; the columns are C-contiguous."""
+def encode(message: Message) -> tuple[bytes, Columns]:
+    """The head of `message`, and its columns."""
     if isinstance(message, Batch):
-        layout, arrays = taken_apart(message.columns)
-        return _pack((_BATCH, layout, message.stamp_ns, message.first_row, message.meta)), arrays
+        return _pack((_BATCH, message.stamp_ns, message.first_row, message.meta)), message.columns
     if isinstance(message, Punctuation):
-        return _pack((_PUNCTUATION, message.watermark, message.stamp_ns)), []
+        return _pack((_PUNCTUATION, message.watermark, message.stamp_ns)), _NO_COLUMNS
     if isinstance(message, Feedback):
-        return _pack((_FEEDBACK, message.meta)), []
+        return _pack((_FEEDBACK, message.meta)), _NO_COLUMNS
     if isinstance(message, Shared):
-        return _pack((_SHARED, message.ref, message.stamp_ns, message.first_row, message.meta)), []
+        return _pack((_SHARED, message.ref, message.stamp_ns, message.first_row, message.meta)), _NO_COLUMNS
     if isinstance(message, Chunks):
-        parts = [taken_apart(columns) for columns in message.chunks]
-        header = (_CHUNKS, message.refs, message.meta, message.stamp_ns, [layout for layout, _ in parts])
-        return _pack(header), [array for _, arrays in parts for array in arrays]
-    return _pack((_BARRIER, message.snapshot)), []
+        head = (_CHUNKS, message.refs, message.meta, message.stamp_ns, [len(columns) for columns in message.chunks])
+        return _pack(head), {f"{number} {name}": column for number, columns in enumerate(message.chunks)
+                             for name, column in columns.items()}
+    return _pack((_BARRIER, message.snapshot)), _NO_COLUMNS
 
 
-def taken_apart(columns: Columns) -> tuple[Layout, list[np.ndarray]]:
-    """Names, types and shapes of `columns`, and the columns as C-contiguous arrays."""
-    layout, arrays = [], []
-    for name, column in columns.items():
-        array = column if column.flags.c_contiguous else np.ascontiguousarray(column)
-        layout.append((name, array.dtype.str, array.shape))
-        arrays.append(array)
-    return layout, arrays
-
-
-def put_together(layout: Layout, buffers: Sequence[memoryview]) -> dict[str, np.ndarray]:
-    """The columns that `taken_apart` gave `layout` for, as views of `buffers`."""
-    columns = {}
-    for (name, dtype, shape), buffer in zip(layout, buffers, strict=True):
-        column = np.frombuffer(buffer, dtype)
-        columns[name] = column if len(shape) == 1 else column.reshape(shape)
-    return columns
-
-
-def raw_bytes(column: np.ndarray) -> memoryview:
-    """The memory of a C-contiguous `column`."""
-    if column.dtype.hasobject:
-        raise SpecError(f"a column must have a fixed-width type, got {column.dtype}: convert it first")
-    try:
-        return column.data.cast("B")
-    except (TypeError, ValueError):                 # times, text, records: memoryview does not know them
-        return column.reshape(-1).view(np.uint8).data
-
-
-def decode(header: bytes | memoryview, buffers: Sequence[memoryview]) -> Message:
-    """The message of which `encode` made `header` and, one per column, `buffers`; columns are views."""
-    kind, *rest = msgpack.unpackb(header, use_list=False)
+def decode(head: bytes | memoryview, columns: dict[str, np.ndarray]) -> Message:
+    """The message of which `encode` made `head` and `columns`."""
+    kind, *rest = msgpack.unpackb(head, use_list=False)
     if kind == _BATCH:
-        layout, stamp_ns, first_row, meta = rest
-        return Batch(put_together(layout, buffers), stamp_ns, first_row, meta)
+        return Batch(columns, *rest)
     if kind == _PUNCTUATION:
         return Punctuation(*rest)
     if kind == _FEEDBACK:
@@ -180,11 +148,9 @@ def decode(header: bytes | memoryview, buffers: Sequence[memoryview]) -> Message
         ref, *others = rest
         return Shared(Ref(*ref), *others)
     if kind == _CHUNKS:
-        refs, meta, stamp_ns, layouts = rest
-        chunks, place = [], 0
-        for layout in layouts:
-            chunks.append(put_together(layout, buffers[place:place + len(layout)]))
-            place += len(layout)
+        refs, meta, stamp_ns, counts = rest
+        left = iter(columns.items())
+        chunks = [{name.partition(" ")[2]: column for name, column in islice(left, count)} for count in counts]
         return Chunks(tuple(Ref(*ref) for ref in refs), meta, stamp_ns, chunks)
     return Barrier(*rest)
 

@@ -29,9 +29,14 @@ def arena_owners(graph: Graph) -> Sequence[NodeSpec]:
 
 
 def arena_readers(graph: Graph, spec: NodeSpec) -> Sequence[str]:
-    """The other hosts to which node `spec` may send chunks."""
-    places = dict.fromkeys(place_of(graph, edge.target) for edge in graph.outputs(spec.name))
-    return [place for place in places if place != spec.place]
+    """The other hosts at which chunks of node `spec` may arrive: those behind it in the graph."""
+    reached, ahead = {spec.name: None}, [spec.name]
+    while ahead:
+        for edge in graph.outputs(ahead.pop()):
+            if edge.target not in reached:
+                reached[edge.target] = None
+                ahead.append(edge.target)
+    return [place for place in dict.fromkeys(place_of(graph, name) for name in reached) if place != spec.place]
 
 
 def wire(graph: Graph, nodes: Mapping[str, Node], words: Mapping[str, np.ndarray],
@@ -39,8 +44,8 @@ def wire(graph: Graph, nodes: Mapping[str, Node], words: Mapping[str, np.ndarray
          arenas: Mapping[str, Arena], reader: Callable[[int], int]) -> tuple[list[Cell], list[Inlet]]:
     """Cells and inlets of a host that runs `nodes`; `sender` and `receiver` open the channel of an edge.
 
-    `arenas` are those of the nodes here, by node; `reader(edge)` is the number under which the arena of
-    the edge's source knows its target's process (-1: they share no memory).
+    `arenas` are those of the nodes here, by node; `reader(edge)` is the number of the target's
+    process (-1: it shares no memory with this one).
     """
     cells = {name: _cell(graph, name, node, words[name], arenas.get(name)) for name, node in nodes.items()}
     specs = {spec.name: spec for spec in graph.nodes}
@@ -50,7 +55,7 @@ def wire(graph: Graph, nodes: Mapping[str, Node], words: Mapping[str, np.ndarray
             here = cells.get(edge.target)
             port = graph.inputs(edge.target).index(edge)
             outlet = Outlet(None if here else sender(number), here, port, edge.feedback)
-            if edge.source in arenas and not here:
+            if not here:
                 outlet.reader = reader(number)
             if edge.source in specs:
                 outlet.overflow_bytes = specs[edge.source].overflow_bytes

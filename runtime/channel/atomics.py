@@ -308,21 +308,27 @@ def free_push(ring: int, values: int, count: int) -> int:
 
 
 @compiled
-def free_drain(ring: int, values: int, arm: int) -> int:
+def free_drain(rings: int, ring_count: int, values: int, arm: int) -> int:
     """Move all that was handed back to address `values` (room for FREE_SLOTS words); returns how many.
 
-    With `arm`, the next push rings the owner's bell.
+    `rings` is the address of the first of `ring_count` free rings that stand one behind the other. With
+    `arm`, the next push rings the owner's bell.
     """
-    head = load_acquire(ring + FREE_HEAD)
-    if arm != 0:
-        store_release(ring + FREE_WANT, 1)
-        fence()
-    count = load_acquire(ring + FREE_TAIL) - head
-    for number in range(count):
-        slot = ring + FREE_HEADER + 8 * ((head + number) % FREE_SLOTS)
-        store_release(values + 8 * number, load_acquire(slot))
-    store_release(ring + FREE_HEAD, head + count)
-    return int(count)
+    found = 0
+    for turn in range(ring_count):
+        ring = rings + turn * (FREE_HEADER + 8 * FREE_SLOTS)
+        head = load_acquire(ring + FREE_HEAD)
+        if arm != 0:
+            store_release(ring + FREE_WANT, 1)
+            fence()
+        count = load_acquire(ring + FREE_TAIL) - head
+        for number in range(count):
+            slot = ring + FREE_HEADER + 8 * ((head + number) % FREE_SLOTS)
+            store_release(values + 8 * (found + number), load_acquire(slot))
+        if count != 0:
+            store_release(ring + FREE_HEAD, head + count)
+        found += count
+    return int(found)
 
 
 # ---------------------------------------------------------------------------------------------- both

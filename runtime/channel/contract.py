@@ -72,7 +72,7 @@ class Sender(Peer, Protocol):
     """The producer's end."""
 
     def try_send(self, message: Message) -> bool:
-        """False: full now. SpecError: can never fit. ClosedError: receiver gone, or this end closed."""
+        """False: full now. TooLargeError: can never fit. ClosedError: receiver gone, or this end closed."""
 
     def send(self, message: Message, timeout_s: float | None = None) -> None:
         """Send, and wait for space if need be, at most `timeout_s` (TimeoutError)."""

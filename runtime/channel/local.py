@@ -13,7 +13,7 @@ from collections import deque
 import numpy as np
 
 from runtime.channel.contract import AnyBell, wait_for
-from runtime.errors import ClosedError, SpecError
+from runtime.errors import ClosedError, SpecError, TooLargeError
 from runtime.message import Batch, Message
 
 
@@ -65,8 +65,8 @@ class LocalSender:
     def try_send(self, message: Message) -> bool:
         channel, size = self._channel, _size_bytes(message)
         if 2 * size > channel.capacity_bytes:
-            raise SpecError(f"a message for {channel.name} must not take more than half of its "
-                            f"{channel.capacity_bytes} bytes, got {size} bytes: send smaller batches")
+            raise TooLargeError(f"a message for {channel.name} must not take more than half of its "
+                                f"{channel.capacity_bytes} bytes, got {size} bytes: send smaller batches")
         if isinstance(message, Batch):
             message = Batch({name: _read_only(column) for name, column in message.columns.items()},
                             message.stamp_ns, message.first_row, message.meta)

@@ -4,10 +4,10 @@
                     ^ TAIL                ^ HEAD    the rest was too short for the next record
 
     record, begins on a 64-byte boundary and never wraps:
-    +--------+-------------+---------+---------------+--------+-----+----------+-----+----------+-----+
-    | length | header size | columns | size of each   | header | pad | column 0 | pad | column 1 | ... |
-    +--------+-------------+---------+---------------+--------+-----+----------+-----+----------+-----+
-      int64     int32         int32    int64 each      msgpack        64-byte aligned
+    +--------+-----------+-------------+---------+--------------+------+--------+-----+----------+-----+-----
+    | length | head size | schema size | columns | rows of each | head | schema | pad | column 0 | pad | ...
+    +--------+-----------+-------------+---------+--------------+------+--------+-----+----------+-----+-----
+      int64    int32       int32         int64     int64 each     msgpack               64-byte aligned
 
 A record becomes visible by one store of TAIL after all of it was written: a producer that is killed in
 the middle leaves nothing to see. Its memory is used again after the consumer's store of HEAD. Why this
@@ -23,36 +23,47 @@ from runtime.channel import atomics
 from runtime.channel.contract import AbortedError, PeerDiedError, wait_for
 from runtime.channel.liveness import alive, own_identity
 from runtime.channel.segment import Segment
-from runtime.errors import ClosedError, SpecError, StateError
-from runtime.message import Message, decode, encode, raw_bytes
+from runtime.columns import Schema, Schemas, up
+from runtime.errors import ClosedError, StateError, TooLargeError
+from runtime.message import Message, decode, encode
 
-_PREFIX = struct.Struct("<qii")
-_ALIGN = atomics.ALIGN
+_PREFIX = struct.Struct("<qiiq")
+_ROWS = [struct.Struct(f"<{count}q") for count in range(65)]
+_NO_COLUMNS = Schema(())
 
 
 class _Frame:
     """A message taken apart: what stands at the front of its record, its columns, and where they go."""
 
-    __slots__ = ("columns", "front", "places", "size_bytes")
+    __slots__ = ("columns", "front", "place", "schema", "size_bytes")
 
-    def __init__(self, message: Message) -> None:
-        header, arrays = encode(message)
-        sizes = [array.nbytes for array in arrays]
-        place = -(-(_PREFIX.size + 8 * len(sizes) + len(header)) // _ALIGN) * _ALIGN
-        self.places = []
-        for size in sizes:
-            self.places.append(place)
-            place += -(-size // _ALIGN) * _ALIGN
-        self.columns = arrays
-        self.size_bytes = place
-        self.front = struct.pack(f"<qii{len(sizes)}q", place, len(header), len(sizes), *sizes) + header
+    def __init__(self, message: Message, last: Schema) -> None:
+        head, columns = encode(message)
+        self.columns = columns
+        if not columns:
+            self.schema = last
+            front = _PREFIX.size + len(head)
+            self.size_bytes = up(front)
+            self.front = _PREFIX.pack(self.size_bytes, len(head), 0, 0) + head
+            return
+        if not last.fits(columns):
+            last = Schema.of(columns)
+            last.fits(columns)
+        self.schema, rows, blob = last, last.rows, last.blob
+        self.place = up(_PREFIX.size + 8 * len(rows) + len(head) + len(blob))
+        self.size_bytes = self.place + last.size_bytes
+        self.front = b"".join((_PREFIX.pack(self.size_bytes, len(head), len(blob), len(rows)),
+                               _rows(len(rows)).pack(*rows), head, blob))
 
     def write(self, memory: memoryview, start: int) -> None:
         """Put the record at `start`."""
         memory[start:start + len(self.front)] = self.front
-        for place, column in zip(self.places, self.columns, strict=True):
-            if column.nbytes:
-                memory[start + place:start + place + column.nbytes] = raw_bytes(column)
+        if self.columns:
+            self.schema.write(self.columns, memory, start + self.place)
+
+
+def _rows(count: int) -> struct.Struct:
+    return _ROWS[count] if count < len(_ROWS) else struct.Struct(f"<{count}q")
 
 
 class _End:
@@ -104,6 +115,7 @@ class RingSender(_End):
     def __init__(self, segment: Segment, ring: int) -> None:
         super().__init__(segment, ring, atomics.PRODUCER_PID, atomics.CONSUMER_PID, "consumer")
         self.bell = segment.bell(segment.layout.rings[ring].producer)
+        self._schema = _NO_COLUMNS                  # of the last batch: the next one most likely has the same
         self._memory = memoryview(segment.memory)[self._data:self._data + self.capacity_bytes]
         self._closed = False
 
@@ -117,11 +129,12 @@ class RingSender(_End):
         raise TimeoutError(f"{self._name} was full for {timeout_s} s: its consumer does not keep up")
 
     def _frame(self, message: Message) -> _Frame:
-        frame = _Frame(message)
+        frame = _Frame(message, self._schema)
+        self._schema = frame.schema
         if 2 * frame.size_bytes > self.capacity_bytes:
-            raise SpecError(f"a message for {self._name} must not take more than half of its "
-                            f"{self.capacity_bytes} bytes, got {frame.size_bytes}: send smaller batches or "
-                            f"give the ring `capacity_bytes` of {2 * frame.size_bytes} at least")
+            raise TooLargeError(f"a message for {self._name} must not take more than half of its "
+                                f"{self.capacity_bytes} bytes, got {frame.size_bytes}: send smaller batches or "
+                                f"give the ring `capacity_bytes` of {2 * frame.size_bytes} at least")
         return frame
 
     def _offer(self, frame: _Frame) -> bool | None:
@@ -162,6 +175,7 @@ class RingReceiver(_End):
         super().__init__(segment, ring, atomics.CONSUMER_PID, atomics.PRODUCER_PID, "producer")
         self.bell = segment.bell(segment.layout.rings[ring].consumer)
         self.exhausted = False
+        self._schemas = Schemas()
         self._memory = memoryview(segment.memory)[self._data:self._data + self.capacity_bytes].toreadonly()
         self._closed = False
         atomics.word_put(self._ring + atomics.READ, self._word(atomics.HEAD))
@@ -173,15 +187,16 @@ class RingReceiver(_End):
             self._nothing(start)
             return None
         memory = self._memory
-        _, header_size, count = _PREFIX.unpack_from(memory, start)
+        _, head_size, schema_size, count = _PREFIX.unpack_from(memory, start)
+        if not count:
+            place = start + _PREFIX.size
+            return decode(memory[place:place + head_size], {})
+        rows = _rows(count).unpack_from(memory, start + _PREFIX.size)
         place = start + _PREFIX.size + 8 * count
-        header = memory[place:place + header_size]
-        place = -(-(place + header_size) // _ALIGN) * _ALIGN
-        buffers = []
-        for size in struct.unpack_from(f"<{count}q", memory, start + _PREFIX.size):
-            buffers.append(memory[place:place + size])
-            place += -(-size // _ALIGN) * _ALIGN
-        return decode(header, buffers)
+        head = memory[place:place + head_size]
+        place += head_size
+        schema = self._schemas[memory[place:place + schema_size].tobytes()]
+        return decode(head, schema.read(rows, memory, up(place + schema_size)))
 
     def _nothing(self, answer: int) -> None:
         if answer == atomics.ABORTED:

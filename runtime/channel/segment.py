@@ -197,7 +197,7 @@ class Bell(AnyBell):
 
 
 class FreeRing:
-    """The way back of an arena's slabs: node `reader` pushes, the owner drains; single producer, single consumer."""
+    """The way back of an arena's slabs: node `reader` pushes; single producer, single consumer."""
 
     def __init__(self, segment: Segment, arena: int, reader: int) -> None:
         self._segment = segment                     # keeps the memory mapped
@@ -210,9 +210,22 @@ class FreeRing:
         self._values[:len(starts)] = starts
         atomics.free_push(self._ring, self._values_at, len(starts))
 
+
+class FreeRings:
+    """The owner's end of all free rings of an arena."""
+
+    def __init__(self, segment: Segment, arena: int) -> None:
+        self._segment = segment
+        self._rings, self._count = segment.base + segment.layout.arena_offsets[arena], len(
+            segment.layout.arenas[arena].readers)
+        self._values = np.zeros(atomics.FREE_SLOTS, np.int64)
+        self._values_at = int(self._values.ctypes.data)
+
     def drain(self, arm: bool) -> list[int]:
         """All slabs that were handed back; with `arm`, the next push rings the owner's bell."""
-        count = atomics.free_drain(self._ring, self._values_at, arm)
+        count = atomics.free_drain(self._rings, self._count, self._values_at, arm)
+        if not count:
+            return []
         slabs: list[int] = self._values[:count].tolist()
         return slabs
 
@@ -282,9 +295,7 @@ class Segment:
     def arena(self, number: int) -> Arena:
         """The owner's side of arena `number`."""
         from runtime.arena import Arena
-        return Arena(number, self.arena_memory(number),
-                     {reader: FreeRing(self, number, reader) for reader in self.layout.arenas[number].readers},
-                     atomics.FREE_SLOTS)
+        return Arena(number, self.arena_memory(number), FreeRings(self, number), atomics.FREE_SLOTS)
 
     def arena_reader(self, number: int, node: int) -> ArenaReader:
         """The side of arena `number` that `node` reads."""

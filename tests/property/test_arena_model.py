@@ -53,8 +53,8 @@ class ArenaMachine(RuleBasedStateMachine):
     def lend(self, data: st.DataObject, reader: int, copies: int) -> None:
         refs = [data.draw(st.sampled_from(self.owned)) for _ in range(copies)]
         self.arena.lend(refs)
-        assert self.arena.credit(reader, len(refs))
-        self.arena.sent(reader, len(refs))
+        assert self.arena.credit(len(refs))
+        self.arena.sent(len(refs))
         self.lent.append((reader, refs))
 
     @precondition(lambda self: self.owned)

@@ -63,8 +63,8 @@ def test_arena_slab_is_free_only_after_every_hold_in_any_order() -> None:
     ref = arena.write(COLUMNS)
     arena.lend([ref, ref])
     for number in (1, 2):
-        assert arena.credit(number, 1)
-        arena.sent(number, 1)
+        assert arena.credit(1)
+        arena.sent(1)
     arena.free(ref)
     arena.settle()
     second.give_back([ref])
@@ -123,13 +123,13 @@ def test_arena_reader_gets_no_more_slabs_than_its_free_ring_holds() -> None:
     reader, ref = segment.arena_reader(0, 1), arena.write(COLUMNS)
     slots = 8192
     arena.lend([ref] * slots)
-    assert arena.credit(1, slots)
-    arena.sent(1, slots)
-    assert not arena.credit(1, 1)
+    assert arena.credit(slots)
+    arena.sent(slots)
+    assert not arena.credit(1)
     reader.give_back([ref] * 3)
-    assert arena.credit(1, 3) and not arena.credit(1, 4)
+    assert arena.credit(3) and not arena.credit(4)
     with pytest.raises(SpecError, match="must not name more than 8192 chunks"):
-        arena.credit(1, slots + 1)
+        arena.credit(slots + 1)
 
 
 def test_free_ring_rings_the_owner_once_and_only_if_it_waits() -> None:
@@ -154,8 +154,8 @@ def test_free_ring_goes_round_many_times() -> None:
     for number in range(40):
         ref = arena.write({"x": np.full(8, number)})
         arena.lend([ref] * 1000)
-        assert arena.credit(1, 1000)
-        arena.sent(1, 1000)
+        assert arena.credit(1000)
+        arena.sent(1000)
         reader.give_back([ref] * 1000)
         arena.free(ref)
         arena.settle()

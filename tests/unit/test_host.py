@@ -72,8 +72,8 @@ def test_host_outputs_that_wait_keep_their_chunks() -> None:
 
 
 def test_host_farm_with_feedback_ends_only_when_nothing_is_in_flight() -> None:
-    closed = graph(farm(node("emitter", lambda: InTurn(2)), [node(f"worker-{i}", lambda: Summing(True))
-                                                            for i in range(2)], feedback=True))
+    workers = [node(f"worker-{i}", lambda: Summing(True)) for i in range(2)]
+    closed = graph(farm(node("emitter", lambda: InTurn(2)), workers, feedback=True))
     for seed in range(5):
         stats = {row.name: row for row in run_inline(closed, numbers(30), lambda message: None, seed=seed)}
         assert stats["worker-0"].batches_in + stats["worker-1"].batches_in == 30
@@ -148,3 +148,22 @@ def test_host_punctuation_sets_the_watermark() -> None:
     seen: list[Message] = []
     run_inline(closed, iter([Punctuation(5), None, Punctuation(9)]), seen.append)
     assert seen == [Punctuation(5), Punctuation(9)]
+
+
+def test_host_batch_too_large_for_its_channel_arrives_in_slices() -> None:
+    bells = LocalBell(), LocalBell()
+    channel = LocalChannel(*bells, capacity=100, capacity_bytes=4096)
+    cell = Cell("emitter", Forward(), np.zeros(len(WORDS), np.int64), open_inputs=1)
+    cell.outlets = [Outlet(channel.sender)]
+    source = LocalChannel(LocalBell(), LocalBell())
+    source.sender.send(next(numbers(1, 2000)))
+    source.sender.close()
+    host, seen = Host([cell], [Inlet(source.receiver, cell, 0)]), []
+    while not host.finished:
+        host.step()
+        if channel.queue:
+            message = channel.receiver.try_receive()
+            assert isinstance(message, Batch) and message.first_row == sum(map(len, seen))
+            seen.append(message.columns["c0"].copy())
+            channel.receiver.release()
+    assert np.array_equal(np.concatenate(seen), np.arange(2000)) and len(seen) > 3
