@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from typing import Any
 
 import numpy as np
@@ -113,14 +114,11 @@ def _array(value: Any) -> np.ndarray:
     except ValueError:  # lists of different lengths
         return np.empty(0, object)
     if array.dtype.kind == "O" and array.size:
-        kinds = {type(part) for part in array.reshape(-1)}
-        if kinds == {str}:
+        parts = array.reshape(-1)
+        if all(isinstance(part, str) for part in parts):
             return array.astype(str)
-        if not any(issubclass(kind, str | bytes) for kind in kinds):
-            try:
-                return array.astype("datetime64[us]")
-            except (TypeError, ValueError):
-                return array
+        if all(isinstance(part, datetime | date) for part in parts):
+            return array.astype("datetime64[us]")
     return array
 
 
@@ -139,7 +137,7 @@ class ResultRows:
         if columns is None or any(array.dtype.kind not in _KINDS for array in columns.values()):
             raise failure(self.function, f"must return a number, a text, a dict of those, arrays of one length or a "
                                          f"table, got {_shown(value)}", key, wid)
-        if not columns:
+        if not columns or not len(next(iter(columns.values()))):
             return
         for reserved in RESERVED:
             if reserved in columns:
@@ -151,8 +149,7 @@ class ResultRows:
         if kinds != self._kinds:
             raise failure(self.function, f"must return the same columns in every window, got {_listed(kinds)} after "
                                          f"{_listed(self._kinds)}", key, wid)
-        if len(next(iter(columns.values()))):
-            self._rows.append((window, code, columns))
+        self._rows.append((window, code, columns))
 
     def take(self) -> Columns:
         """All rows so far, sorted by window, then code, with `window` and `code`."""
@@ -167,7 +164,7 @@ class ResultRows:
 
 def check_alike(first: Columns, columns: Columns) -> None:
     """UserFunctionError if results that came from different workers do not have the same columns of the same kinds."""
-    one, other = ({name: _KINDS.get(column.dtype.kind, "") for name, column in part.items()}
+    one, other = ({name: _KINDS.get(column.dtype.kind, "") for name, column in part.items() if name not in RESERVED}
                   for part in (first, columns))
     if one != other:
         raise UserFunctionError(f"a function must return the same columns in every window, got {_listed(other)} after "
