@@ -9,18 +9,21 @@ import numpy as np
 
 from patterns.queries.kernels.keys import points_of
 from patterns.queries.kernels.pane import PaneSkyline
-from patterns.queries.rows import limits_of
-from patterns.queries.runs import bounds_of, in_order, runs
+from patterns.queries.rows import limits_of, select
+from patterns.queries.runs import bounds_of
 from patterns.queries.skyline_windows import SkylineWindows
 from patterns.queries.warm import warm_panes
-from patterns.query import Frontier, empty_columns
+from patterns.query import Frontier, empty_columns, joined
 from runtime.errors import SpecError
 from runtime.message import Columns
 
 MAX_DIMS = 32
 
-#: An open pane is reduced to its skyline whenever this many items have come on top of what was left.
+#: Open panes are reduced to their skylines whenever this many items have come on top of what was left.
 _REDUCE_EVERY = 1 << 15
+
+#: More pieces of open panes than this are put together.
+_MANY = 8
 
 
 def dimensions(dims: tuple[str, ...], maximize: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -121,63 +124,44 @@ class SkylinePanes:
         warm_panes(len(dims))
         self._dims, self._maximize = dims, maximize
         self._skyline = PaneSkyline(len(dims))
-        self._open: dict[int, _OpenPane] = {}
+        self._none = {**empty_columns(("pane", "code", "row")), "point": np.empty((0, len(dims)), np.int64)}
+        self._open: list[Columns] = []
+        self._size = self._reduced = 0
 
     def add(self, codes: np.ndarray, panes: np.ndarray, columns: Columns) -> None:
         points = points_of(columns, self._dims, self._maximize)
-        rows = columns["row"]
-        if not in_order(panes):
-            order = np.argsort(panes, kind="stable")
-            codes, panes, rows, points = codes[order], panes[order], rows[order], points[order]
-        for low, high in runs(panes):
-            pane = self._open.setdefault(int(panes[low]), _OpenPane(self._skyline))
-            pane.add(codes[low:high].copy(), rows[low:high].copy(), points[low:high])
+        self._hold({"pane": panes.copy(), "code": codes.copy(), "row": columns["row"].copy(), "point": points})
+        if self._size > 2 * self._reduced + _REDUCE_EVERY:
+            reduced, self._open, self._size = self._reduce(self._open), [], 0
+            self._hold(reduced)
+            self._reduced = self._size
 
     def close(self, before: Frontier) -> Columns:
-        pieces = [(pane, *self._open[pane].take(before, pane)) for pane in sorted(self._open)
-                  if not isinstance(before, int) or pane < before]
-        self._open = {pane: rest for pane, rest in self._open.items() if rest.size}
-        pieces = [piece for piece in pieces if len(piece[1])]
-        if not pieces:
-            none = np.empty((0, len(self._dims)), np.int64)
-            return {**empty_columns(("pane", "code", "row")), "point": none}
-        numbers, codes, rows, points = zip(*pieces, strict=True)
-        return {"pane": np.repeat(np.array(numbers, np.int64), [len(part) for part in codes]),
-                "code": np.concatenate(codes), "row": np.concatenate(rows), "point": np.concatenate(points)}
+        ready: list[Columns] = []
+        held, self._open, self._size = self._open, [], 0
+        for items in held:
+            closed = np.broadcast_to(items["pane"] < limits_of(before, items["code"]), items["pane"].shape)
+            if closed.all():
+                ready.append(items)
+            elif not closed.any():
+                self._hold(items)
+            else:
+                ready.append(select(items, closed))
+                self._hold(select(items, ~closed))
+        if len(self._open) > _MANY:
+            self._open = [joined(self._open)]
+        self._reduced = min(self._reduced, self._size)
+        return self._reduce(ready) if ready else self._none
 
+    def _hold(self, items: Columns) -> None:
+        self._open.append(items)
+        self._size += len(items["row"])
 
-class _OpenPane:
-    """Items of one pane, of all keys, that may still be in its skylines."""
-
-    def __init__(self, skyline: PaneSkyline) -> None:
-        self.size = 0
-        self._skyline = skyline
-        self._reduced = 0
-        self._chunks: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-
-    def add(self, codes: np.ndarray, rows: np.ndarray, points: np.ndarray) -> None:
-        self._chunks.append((codes, rows, points))
-        self.size += len(codes)
-        if self.size > 2 * self._reduced + _REDUCE_EVERY:
-            self._reduce()
-
-    def take(self, before: Frontier, pane: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Codes, rows and points of the skylines that are complete, sorted by code; they are purged here."""
-        self._reduce()
-        codes, rows, points = self._chunks[0]
-        self._chunks, self.size = [], 0
-        ready = np.broadcast_to(pane < limits_of(before, codes), codes.shape)
-        if not ready.all():
-            self.add(codes[~ready], rows[~ready], points[~ready])
-            codes, rows, points = codes[ready], rows[ready], points[ready]
-        return codes, rows, points
-
-    def _reduce(self) -> None:
-        codes, rows, points = self._chunks[0] if len(self._chunks) == 1 else (
-            np.concatenate(parts) for parts in zip(*self._chunks, strict=True))
-        if not in_order(codes):
-            order = np.argsort(codes, kind="stable")
-            codes, rows, points = codes[order], rows[order], points[order]
-        keep = self._skyline.keep(points, bounds_of(codes))
-        self._chunks = [(codes[keep], rows[keep], points[keep])]
-        self.size = self._reduced = len(self._chunks[0][0])
+    def _reduce(self, parts: list[Columns]) -> Columns:
+        """The skylines of all panes and keys in `parts`, sorted by pane, then code."""
+        items = joined(parts)
+        panes, codes = items["pane"], items["code"]
+        if np.any((panes[1:] < panes[:-1]) | ((panes[1:] == panes[:-1]) & (codes[1:] < codes[:-1]))):
+            items = select(items, np.lexsort((codes, panes)))
+        keep = self._skyline.keep(items["point"], bounds_of(items["pane"], items["code"]))
+        return select(items, keep)

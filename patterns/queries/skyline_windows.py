@@ -41,7 +41,7 @@ class SkylineWindows:
         codes = arrived["code"]
         small = np.ones(len(codes), np.bool_)
         fresh: dict[int, tuple[int, int]] = {}
-        for low, high in self._large_runs(codes):
+        for low, high in self._large_runs(codes, arrived["pane"]):
             fresh[int(codes[low])] = low, high
             small[low:high] = False
         if not small.all():
@@ -73,12 +73,14 @@ class SkylineWindows:
         keep = self._merge.keep(np.require(arrived["point"], requirements=("C", "W")), bounds_of(codes, panes))
         return {name: column[keep] for name, column in arrived.items()}
 
-    def _large_runs(self, codes: np.ndarray) -> Iterator[tuple[int, int]]:
+    def _large_runs(self, codes: np.ndarray, panes: np.ndarray) -> Iterator[tuple[int, int]]:
         """Where the items of large keys are; a key that has become large leaves the table of the small ones."""
         if not self._large and len(codes) + len(self._small) <= _LARGE:
             return
         starts = bounds_of(codes)
-        sizes = np.diff(starts) + self._small.sizes(codes[starts[:-1]])
+        # What counts is the size of a window: of items that cover several windows only a share is there at once.
+        span = panes[starts[1:] - 1] - panes[starts[:-1]] + 1
+        sizes = np.diff(starts) * np.minimum(self._length / span, 1.0) + self._small.sizes(codes[starts[:-1]])
         for g in np.flatnonzero((sizes > _LARGE) | np.isin(codes[starts[:-1]], list(self._large))):
             code = int(codes[starts[g]])
             if code not in self._large:

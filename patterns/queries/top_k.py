@@ -184,8 +184,7 @@ class BestWindows:
         items = {name: np.concatenate((self._items[name], new[name])) for name in new}
         is_new = np.arange(len(items["row"])) >= n_old
         if len(new["row"]):  # by key: what was there, best first; then pane by pane, best first
-            panes = np.where(is_new, items["pane"], -1)
-            order = np.lexsort((items["row"], items["place"], panes, items["code"]))
+            order = np.argsort(items["code"], kind="stable")
             items, is_new = select(items, order), is_new[order]
         bounds = bounds_of(items["code"])
         codes = items["code"][bounds[:-1]]
