@@ -22,21 +22,19 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
-
-import numpy as np
 
 from runtime import statistics as st
 from runtime.arena import Arena, ArenaReader
-from runtime.cell import Cell, Inlet, Outlet, copied, fitting, refs_of
+from runtime.cell import Cell, Inlet
 from runtime.errors import ClosedError, NodeError, TooLargeError, UserFunctionError, WindowfarmError
 from runtime.message import Batch, Chunks, Message, Punctuation, Shared
 from runtime.node import SOURCE, Emit
+from runtime.outbox import Outbox
 
 _COLUMNS = (Batch, Chunks)
-_ITEMS_IN, _ITEMS_OUT, _BATCHES_IN, _BATCHES_OUT, _BUSY, _STATE, _BEAT, _LATENCY, _QUEUED = (st.WORD[word] for word in (
-    "items_in", "items_out", "batches_in", "batches_out", "busy_ns", "state", "beat", "latency_ns", "queued_bytes"))
+_ITEMS_IN, _BATCHES_IN, _BUSY, _STATE, _BEAT, _LATENCY, _QUEUED = (st.WORD[word] for word in (
+    "items_in", "batches_in", "busy_ns", "state", "beat", "latency_ns", "queued_bytes"))
 #: The length of the input queues and the nodes' gauges are looked up once in so many messages, and before a sleep.
 _LOOK_EVERY, _GAUGE_EVERY = 64, 16
 
@@ -62,12 +60,10 @@ class Host:
         self._bell_value, self._wait, self._idle_s = bell_value, wait, idle_s
         self._readers = readers or {}
         self._queue: deque[tuple[Cell, int, Message | None]] = deque()
-        self._backlog: list[tuple[Cell, Outlet]] = []       # the outlets at which something waits
+        self._out = Outbox(self._queue)
         self._next_inlet = 0
         self._received = 0
         self._held: list[Callable[[], None]] = []
-        self._relayed: tuple[Batch, Shared] | None = None   # the batch in hand that lies in another's arena
-        self._reading: list[np.ndarray] = []                # memory that is given back right after this call
         self._unfinished = sum(not cell.finished for cell in self._cells)
         self._empty_pulls = 0                               # how often in a row the source had nothing yet
 
@@ -80,16 +76,16 @@ class Host:
 
     @property
     def finished(self) -> bool:
-        return not self._unfinished and not self._queue and not self._backlog
+        return not self._unfinished and not self._queue and not self._out.backlog
 
     # -- one step -------------------------------------------------------------------------------
 
     def step(self) -> bool:
         """Do one thing that can be done now; False if there is nothing."""
-        if self._backlog:
-            if self._flush():
+        if self._out.backlog:
+            if self._out.flush():
                 return True
-            if self._blocked:
+            if self._out.blocked:
                 return self._receive(feedback_only=True)
         if self._random is not None and self._random.random() < 0.3 and self._pull():
             return True
@@ -129,7 +125,7 @@ class Host:
         if message is None:
             return False
         self._empty_pulls = 0
-        self._send(cell, (Emit(message),))
+        self._out.send(cell, (Emit(message),))
         if self._random is None and self._queue:  # the next step would do just this
             place = self._deliverable()
             if place is not None:
@@ -168,7 +164,7 @@ class Host:
         if isinstance(message, Shared):
             shared, reader = message, self._readers[message.ref.arena]
             message = Batch(reader.view(shared.ref), shared.stamp_ns, shared.first_row, shared.meta)
-            self._relayed = message, shared
+            self._out.relayed = message, shared
         self._received += 1
         if self._received % _LOOK_EVERY == 0:
             self._count_queued()
@@ -212,11 +208,11 @@ class Host:
         refs = message.refs
         readers = {ref.arena: self._readers[ref.arena] for ref in refs}
         chunks = [readers[ref.arena].view(ref) for ref in refs]
-        self._reading = [reader.extent for reader in readers.values()]
+        self._out.reading = [reader.extent for reader in readers.values()]
         try:
             self._process_one(cell, Chunks(refs, message.meta, message.stamp_ns, chunks), port)
         finally:
-            self._reading = []
+            self._out.reading = []
         for number, reader in readers.items():
             reader.give_back([ref for ref in refs if ref.arena == number])
 
@@ -245,7 +241,7 @@ class Host:
         if row[_BEAT] % _GAUGE_EVERY == 0 or cell.ended:
             _read_gauges(cell)
         if outputs:
-            self._send(cell, outputs)
+            self._out.send(cell, outputs)
         arena = cell.arena
         if arena is not None:
             arena.settle()
@@ -267,130 +263,18 @@ class Host:
                 outlet.sender.close()
         cell.row[_STATE] = st.DONE
 
-    # -- outputs --------------------------------------------------------------------------------
-
-    def _send(self, cell: Cell, outputs: Sequence[Emit]) -> None:
-        passed_on = self._passed_on(cell, outputs) if self._relayed is not None else None
-        for emit in outputs:
-            message = emit.message
-            ports = range(len(cell.outlets)) if emit.to is None else emit.to
-            if isinstance(message, _COLUMNS):
-                cell.row[_ITEMS_OUT] += len(message)
-                cell.row[_BATCHES_OUT] += 1
-            if passed_on is not None and isinstance(message, Batch):
-                shared: Shared | None = passed_on
-            else:
-                shared = cell.shared(message, ports) if cell.multicast else None
-            for port in ports:
-                outlet = cell.outlets[port]
-                if cell.arena is not None and isinstance(message, Chunks):
-                    cell.arena.lend(message.refs)
-                if outlet.cell is not None:
-                    self._queue.append((outlet.cell, outlet.port, self._own(message, always=False)))
-                elif shared is not None and outlet.reader >= 0:
-                    self._put(cell, outlet, shared)
-                else:
-                    self._put(cell, outlet, message)
-
-    def _passed_on(self, cell: Cell, outputs: Sequence[Emit]) -> Shared | None:
-        """The message in hand as it came, if it leaves this process unchanged, once, and nothing else looks at it.
-
-        Whoever receives it then gives it back in this host's stead: the hold passes on.
-        """
-        batches = [emit for emit in outputs if isinstance(emit.message, _COLUMNS)]
-        if self._relayed is None or self._queue or len(batches) != 1 or batches[0].message is not self._relayed[0]:
-            return None
-        ports = range(len(cell.outlets)) if batches[0].to is None else batches[0].to
-        if len(ports) != 1 or cell.outlets[ports[0]].reader < 0 or cell.outlets[ports[0]].feedback:
-            return None
-        shared = self._relayed[1]
-        self._relayed = None
-        return shared
-
-    def _put(self, cell: Cell, outlet: Outlet, message: Message) -> None:
-        assert outlet.sender is not None
-        try:
-            if not outlet.waiting:
-                if self._try_send(cell, outlet, message):
-                    return
-                self._backlog.append((cell, outlet))
-            elif _size_of(message) > outlet.sender.capacity_bytes // 4:
-                raise TooLargeError
-        except TooLargeError:
-            parts = fitting(message, outlet.sender.capacity_bytes)
-            if len(parts) == 1:
-                raise
-            for part in parts:
-                self._put(cell, outlet, part)
-            return
-        message = self._own(message, always=outlet.overflow_bytes > 0)
-        outlet.waiting.append(message)
-        outlet.waiting_bytes += _size_of(message)
-
-    def _own(self, message: Message, always: bool) -> Message:
-        """`message`, copied if its columns lie in memory that is given back before it is sent."""
-        if isinstance(message, Batch) and (always or (self._reading and self._is_lent(message))):
-            return copied(message)
-        return message
-
-    def _is_lent(self, batch: Batch) -> bool:
-        return any(np.may_share_memory(column, memory)
-                   for column in batch.columns.values() for memory in self._reading)
-
-    def _try_send(self, cell: Cell, outlet: Outlet, message: Message) -> bool:
-        assert outlet.sender is not None
-        arena = cell.arena
-        refs = () if arena is None or isinstance(message, Batch) else refs_of(message)
-        try:
-            if not refs:
-                return outlet.sender.try_send(message)
-            assert arena is not None
-            if outlet.reader < 0:  # no memory in common: the columns themselves travel
-                assert isinstance(message, Chunks)
-                sent = outlet.sender.try_send(replace(message, refs=(), chunks=[arena.view(ref) for ref in refs]))
-                if sent:
-                    arena.give_back(refs)
-                return sent
-            if not arena.credit(len(refs)) or not outlet.sender.try_send(message):
-                return False
-            arena.sent(len(refs))
-            return True
-        except ClosedError:
-            if outlet.feedback:
-                if arena is not None:
-                    arena.give_back(refs)
-                return True  # the emitter has finished: nobody needs this feedback any more
-            raise
-
-    @property
-    def _blocked(self) -> bool:
-        return any(outlet.blocks for _, outlet in self._backlog)
-
-    def _flush(self) -> bool:
-        """Write out what waits for room; True if anything moved."""
-        moved = False
-        for cell, outlet in self._backlog:
-            while outlet.waiting and self._try_send(cell, outlet, outlet.waiting[0]):
-                outlet.waiting_bytes -= _size_of(outlet.waiting.popleft())
-                moved = True
-            if not outlet.waiting and cell.finished and outlet.sender is not None:
-                outlet.sender.close()
-        if moved:
-            self._backlog = [(cell, outlet) for cell, outlet in self._backlog if outlet.waiting]
-        return moved
+    # -- waiting --------------------------------------------------------------------------------
 
     def _release(self) -> None:
         """Nothing in this host looks at received memory any more: hand it back."""
-        if self._relayed is not None:
-            ref = self._relayed[1].ref
+        if self._out.relayed is not None:
+            ref = self._out.relayed[1].ref
             self._readers[ref.arena].give_back((ref,))
-            self._relayed = None
+            self._out.relayed = None
         if self._held:
             for give_back in self._held:
                 give_back()
             self._held.clear()
-
-    # -- waiting --------------------------------------------------------------------------------
 
     def _sleep(self, seen: int) -> None:
         begin = time.perf_counter_ns()
@@ -405,7 +289,7 @@ class Host:
     def _mark_waiting(self) -> bool:
         blocked = False
         for cell in self._cells:
-            if cell.finished and not self._backlog:
+            if cell.finished and not self._out.backlog:
                 continue
             _read_gauges(cell)
             full = next((port for port, outlet in enumerate(cell.outlets) if outlet.waiting), None)
@@ -429,8 +313,3 @@ def _read_gauges(cell: Cell) -> None:
     if cell.arena is not None:
         cell.row[st.WORD["arena_bytes"]] = cell.arena.used_bytes
         cell.row[st.WORD["arena_peak_bytes"]] = cell.arena.peak_bytes
-
-
-def _size_of(message: Message) -> int:
-    """What a waiting message counts against `overflow_bytes`; one without columns counts a little, too."""
-    return 64 + (message.size_bytes if isinstance(message, Batch) else 0)

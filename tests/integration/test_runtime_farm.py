@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 
 import pytest
 
-from runtime.actors import ensure_ray, run_on_ray, stop_ray
+from runtime.actors import run_on_ray
 from runtime.message import Batch, Message
 from runtime.statistics import NodeStats
 from runtime.topology import Graph, farm, graph, node
 from tests.nodes import ChunkEmitter, Forward, InTurn, Summing, ToAll, numbers
 
 
-@pytest.fixture(scope="module", autouse=True)
-def ray() -> Iterator[None]:
-    started = ensure_ray(num_cpus=2)
-    yield
-    if started:
-        stop_ray()
+pytestmark = pytest.mark.usefixtures("ray")
 
 
 def sums_of(closed: Graph, batches: int, rows: int = 1024) -> tuple[list[int], dict[str, NodeStats]]:

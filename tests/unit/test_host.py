@@ -159,7 +159,7 @@ def test_host_batch_too_large_for_its_channel_arrives_in_slices() -> None:
     source.sender.send(next(numbers(1, 2000)))
     source.sender.close()
     host, seen = Host([cell], [Inlet(source.receiver, cell, 0)]), []
-    while not host.finished:
+    while not host.finished or channel.queue:
         host.step()
         if channel.queue:
             message = channel.receiver.try_receive()
