@@ -63,7 +63,7 @@ def add_run_options(to: argparse.ArgumentParser) -> None:
     group.add_argument("--pattern", default="auto",
                        help="auto (default), win_seq, win_farm, key_farm, pane_farm, win_mapreduce, also with degrees "
                             "and nested: win_farm(pane_farm(2,1),2)")
-    group.add_argument("--workers", type=int, metavar="N", help="degree of the pattern (default: the cores)")
+    group.add_argument("--workers", type=count, metavar="N", help="degree of the pattern (default: the cores)")
     group.add_argument("--executor", choices=("ray", "inline"), default="ray",
                        help="ray (default): actors; inline: everything in this process")
     group.add_argument("--spark-ui", action="store_true", help="serve Spark's web page while it runs")

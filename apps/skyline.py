@@ -13,18 +13,16 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from rich.console import Console
-from rich.table import Table
 
 from apps import common_options as given
 from apps import offers
 from apps.common_engines import Engines
 from apps.common_exit import attempt, run_process
-from apps.common_job import Outcome, bad_rows_path, prepare, run
+from apps.common_job import Outcome, prepare, run
+from apps.common_output import print_summary, write_picture, write_results
 from apps.common_view import View
 from patterns.queries import Skyline
 from runtime.errors import SpecError
-from spark_glue.collect import replacing, write_parquet
 
 _PROGRAM = "apps.skyline"
 _DEMO_ITEMS = 400_000
@@ -76,7 +74,7 @@ def _main(arguments: Sequence[str], engines: Engines, began_s: float) -> None:
     finally:
         view.close()
     if not options.quiet:
-        _print(outcome, written, time.monotonic() - began_s)
+        print_summary(outcome, _about(outcome), written, time.monotonic() - began_s)
 
 
 # -- arguments ---------------------------------------------------------------------------------------
@@ -130,28 +128,11 @@ def _demo_input(engines: Engines) -> str:
 
 def _write(outcome: Outcome, options: Namespace, query: Skyline) -> dict[str, Path]:
     """Write what was asked for; where each thing went."""
-    written: dict[str, Path] = {}
-    if options.output is not None:
-        write_parquet(outcome.report.results, options.output)
-        written["results"] = options.output
-        if outcome.bad.num_rows:
-            written["rows left out"] = bad_rows_path(options.output)
-            write_parquet(outcome.bad, written["rows left out"])
-    if options.stats is not None:
-        with replacing(options.stats) as partial_name:
-            partial_name.write_text(outcome.stats.to_json() + "\n")
-        written["figures"] = options.stats
-    if options.plot is not None:
+    def draw(path: Path, kind: str) -> bool:
         from apps.picture import draw_last_skyline  # matplotlib takes a second
-        with replacing(options.plot) as partial_name:
-            drawn = draw_last_skyline(outcome.report.results, query.dims, query.maximize, partial_name,
-                                      options.plot.suffix.lstrip(".") or "png")
-            partial_name.touch()
-        if drawn:
-            written["picture"] = options.plot
-        else:
-            options.plot.unlink()
-    return written
+        return draw_last_skyline(outcome.report.results, query.dims, query.maximize, path, kind)
+
+    return {**write_results(outcome, options), **write_picture(draw, options.plot)}
 
 
 def skyline_sizes(results: pa.Table) -> np.ndarray:
@@ -160,35 +141,12 @@ def skyline_sizes(results: pa.Table) -> np.ndarray:
     return results.group_by(names).aggregate([([], "count_all")]).column("count_all").to_numpy()
 
 
-def _print(outcome: Outcome, written: dict[str, Path], total_s: float) -> None:
-    stats, report = outcome.stats, outcome.report
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 3, 0, 0))
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    left_out = [f"{count:,} {what}" for count, what in (
-        (stats.items_bad, "bad"), (stats.items_late, "late"), (stats.items_outside, "in no window")) if count]
-    table.add_row("items", f"{stats.items_in:,}" + (f" ({', '.join(left_out)})" if left_out else ""))
-    table.add_row("windows", f"{stats.windows:,}" + ("" if stats.windows else " (there were no items in windows)"))
-    if stats.windows:
-        sizes = skyline_sizes(report.results)
-        table.add_row("skyline sizes", f"{sizes.min():,} to {sizes.max():,}, median {np.median(sizes):,.0f}; "
-                                       f"{stats.result_rows:,} rows in all")
-        table.add_row("throughput", f"{stats.items_per_s:,.0f} items/s ({stats.run_s:.2f} s)")
-        table.add_row("latency", ", ".join(f"{name} {value:,.1f} ms" for name, value in stats.latency_ms.items()
-                                           if value is not None))
-    table.add_row("time in all", f"{total_s:.1f} s, of which {stats.startup_s:.1f} s start-up and reading")
-    table.add_row("pattern", f"{stats.pattern} on {stats.executor} ({report.choice})")
-    for node in stats.nodes:
-        table.add_row(f"  {node.name}", f"{node.items_in:,} in, {node.items_out:,} out, busy {node.utilisation:.0%}")
-    if report.dashboard:
-        table.add_row("dashboard", f"{report.dashboard} (while it ran)")
-    for what, path in written.items():
-        table.add_row(what, str(path))
-    if "results" not in written:
-        table.add_row("results", "not written: give --output")
-    console = Console(highlight=False)
-    console.width = max(console.width, 100) if not console.is_terminal else console.width
-    console.print(table)
+def _about(outcome: Outcome) -> dict[str, str]:
+    sizes = skyline_sizes(outcome.report.results)
+    if not len(sizes):
+        return {}
+    return {"skyline sizes": f"{sizes.min():,} to {sizes.max():,}, median {np.median(sizes):,.0f}; "
+                             f"{outcome.stats.result_rows:,} rows in all"}
 
 
 if __name__ == "__main__":

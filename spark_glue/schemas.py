@@ -212,8 +212,11 @@ def widened(column: Column, value: str, must_hold: bool) -> Column:
     return replace(column, type=pa.string())
 
 
-def type_for(kind: pa.DataType, values: Iterable[str]) -> pa.DataType:
+def type_for(kind: pa.DataType, values: Sequence[str]) -> pa.DataType:
     """`kind`, or the wider type of its family that `values` ask for; what is of another family is ignored."""
+    if pa.types.is_timestamp(kind) and len(values) > 1 and not any(map(_MOMENT.fullmatch, values)):
+        if any(map(_WHOLE.fullmatch, values)):
+            return pa.int64()  # times were taken for text because of some of them: the others are plain numbers
     for value in values:
         if pa.types.is_integer(kind) and not _WHOLE.fullmatch(value) and _is_float(value):
             kind = pa.float64()

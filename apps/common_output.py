@@ -1,0 +1,74 @@
+"""What comes out of a job: files, and a table of its figures."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from apps.common_job import Outcome, bad_rows_path
+from spark_glue.collect import replacing, write_parquet
+
+
+def write_results(outcome: Outcome, options: Namespace) -> dict[str, Path]:
+    """Write results, rows that were left out, and figures, if asked for; where each thing went."""
+    written: dict[str, Path] = {}
+    if options.output is not None:
+        write_parquet(outcome.report.results, options.output)
+        written["results"] = options.output
+        if outcome.bad.num_rows:
+            written["rows left out"] = bad_rows_path(options.output)
+            write_parquet(outcome.bad, written["rows left out"])
+    if options.stats is not None:
+        with replacing(options.stats) as partial_name:
+            partial_name.write_text(outcome.stats.to_json() + "\n")
+        written["figures"] = options.stats
+    return written
+
+
+def write_picture(draw: Callable[[Path, str], bool], path: Path | None) -> dict[str, Path]:
+    """Have `draw(file, kind)` make the picture `path`, if one is asked for; nothing is left if it draws none."""
+    if path is None:
+        return {}
+    with replacing(path) as partial_name:
+        drawn = draw(partial_name, path.suffix.lstrip(".") or "png")
+        partial_name.touch()
+    if drawn:
+        return {"picture": path}
+    path.unlink()
+    return {}
+
+
+def print_summary(outcome: Outcome, about_results: Mapping[str, str], written: Mapping[str, Path],
+                  total_s: float) -> None:
+    """Print items, windows, `about_results`, rates, nodes and files as a table."""
+    stats, report = outcome.stats, outcome.report
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 3, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    left_out = [f"{count:,} {what}" for count, what in (
+        (stats.items_bad, "bad"), (stats.items_late, "late"), (stats.items_outside, "in no window")) if count]
+    table.add_row("items", f"{stats.items_in:,}" + (f" ({', '.join(left_out)})" if left_out else ""))
+    table.add_row("windows", f"{stats.windows:,}" + ("" if stats.windows else " (there were no items in windows)"))
+    if stats.windows:
+        for what, text in about_results.items():
+            table.add_row(what, text)
+        table.add_row("throughput", f"{stats.items_per_s:,.0f} items/s ({stats.run_s:.2f} s)")
+        table.add_row("latency", ", ".join(f"{name} {value:,.1f} ms" for name, value in stats.latency_ms.items()
+                                           if value is not None))
+    table.add_row("time in all", f"{total_s:.1f} s, of which {stats.startup_s:.1f} s start-up and reading")
+    table.add_row("pattern", f"{stats.pattern} on {stats.executor} ({report.choice})")
+    for node in stats.nodes:
+        table.add_row(f"  {node.name}", f"{node.items_in:,} in, {node.items_out:,} out, busy {node.utilisation:.0%}")
+    if report.dashboard:
+        table.add_row("dashboard", f"{report.dashboard} (while it ran)")
+    for what, path in written.items():
+        table.add_row(what, str(path))
+    if "results" not in written:
+        table.add_row("results", "not written: give --output")
+    console = Console(highlight=False)
+    console.width = max(console.width, 100) if not console.is_terminal else console.width
+    console.print(table)
