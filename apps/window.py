@@ -76,7 +76,7 @@ def _main(arguments: Sequence[str], engines: Engines, began_s: float) -> None:
     finally:
         view.close()
     if not options.quiet:
-        print_summary(outcome, {"results": _shown(outcome, query)}, written, time.monotonic() - began_s)
+        print_summary(outcome, {"last row": _shown(outcome, query)}, written, time.monotonic() - began_s)
 
 
 # -- arguments ---------------------------------------------------------------------------------------
@@ -142,14 +142,14 @@ def _write(outcome: Outcome, options: Namespace, query: Aggregates) -> dict[str,
 
 
 def _shown(outcome: Outcome, query: Aggregates) -> str:
-    """The last row, so that something can be seen without opening a file."""
+    """The last row of the results, so that something can be seen without opening a file."""
     results = outcome.report.results
     if not results.num_rows:
         return "none"
     last = results.slice(results.num_rows - 1).to_pylist()[0]
     values = ", ".join(f"{name} {last[name]:,.6g}" for name in query.outputs)
     whose = f" of {last['key']}" if "key" in last else ""
-    return f"{results.num_rows:,} rows; window {last['window_id']}{whose}: {values}"
+    return f"window {last['window_id']}{whose}: {values}"
 
 
 if __name__ == "__main__":
