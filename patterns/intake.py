@@ -22,6 +22,10 @@ from runtime.errors import BadInputError, SpecError
 from runtime.message import Batch, Message
 
 
+#: Decimals of so many digits stay different, and in order, as float64.
+EXACT_DIGITS = 15
+
+
 @dataclass(frozen=True)
 class IntakeSpec:
     """What the intake reads of each row and what it hands on: `rows` their numbers, `times` their event times."""

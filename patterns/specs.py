@@ -8,7 +8,8 @@ from dataclasses import dataclass, fields, replace
 from runtime.errors import SpecError
 
 
-def _check_degree(value: object, parameter: str, pattern: str) -> None:
+def check_degree(value: object, parameter: str, pattern: str) -> None:
+    """Raise SpecError unless `value` is a number of replicas."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise SpecError(f"`{parameter}` of {pattern} must be a whole number of at least 1, got {value!r}")
 
@@ -41,8 +42,8 @@ class PaneFarm:
     ordered: bool = True
 
     def __post_init__(self) -> None:
-        _check_degree(self.plq, "plq", "pane_farm")
-        _check_degree(self.wlq, "wlq", "pane_farm")
+        check_degree(self.plq, "plq", "pane_farm")
+        check_degree(self.wlq, "wlq", "pane_farm")
         _check_level(self.level, "pane_farm")
 
     def __str__(self) -> str:
@@ -62,8 +63,8 @@ class WinMapReduce:
     ordered: bool = True
 
     def __post_init__(self) -> None:
-        _check_degree(self.map, "map", "win_mapreduce")
-        _check_degree(self.reduce, "reduce", "win_mapreduce")
+        check_degree(self.map, "map", "win_mapreduce")
+        check_degree(self.reduce, "reduce", "win_mapreduce")
         _check_level(self.level, "win_mapreduce")
 
     def __str__(self) -> str:
@@ -77,7 +78,7 @@ def _check_farm(spec: WinFarm | KeyFarm, name: str) -> None:
     if not isinstance(spec.inner, Inner):
         raise SpecError(f"`inner` of {name} must be a PaneFarm or a WinMapReduce (or nothing), got {spec.inner!r}: "
                         f"write {name}(PaneFarm(2, 1), workers=2)")
-    _check_degree(spec.workers, "workers", name)
+    check_degree(spec.workers, "workers", name)
     _check_level(spec.level, name)
 
 
@@ -151,7 +152,7 @@ def parse_pattern(text: str, workers: int | None = None) -> Pattern:
     3
     """
     if workers is not None:
-        _check_degree(workers, "workers", text)
+        check_degree(workers, "workers", text)
     tokens = _TOKEN.findall(text)
     if "".join(tokens) != re.sub(r"\s", "", text) or not tokens:
         raise _unknown(text)

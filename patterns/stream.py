@@ -23,12 +23,12 @@ import pyarrow as pa
 
 from patterns.build import Job, at_level, build
 from patterns.execute import Options, execute
-from patterns.intake import IntakeSpec, check_columns
+from patterns.intake import EXACT_DIGITS, IntakeSpec, check_columns
 from patterns.plan import Choice, Known, choose, look_at
 from patterns.query import Query
 from patterns.report import Report
 from patterns.source import TimeColumn, batches_of, column_names, first_values, is_table, ordered, to_table
-from patterns.specs import Pattern, parse_pattern
+from patterns.specs import Pattern, check_degree, parse_pattern
 from patterns.triggers import attribute_type
 from patterns.window import ContextAware, CountWindow, DeltaWindow, SlideByTuple, TimeWindow, Window
 from runtime.errors import SpecError, WindowfarmError
@@ -107,6 +107,13 @@ class Plan:
     workers: int | None = None
     emit_empty: bool = False
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.pattern, str | Pattern):
+            raise SpecError(f"`pattern` must be a pattern such as WinFarm(workers=2), or its name, "
+                            f"got {self.pattern!r}")
+        if self.workers is not None:
+            check_degree(self.workers, "workers", "a plan")
+
     def job(self) -> Job:
         return Job(self.query, self.model, self.stream.key is not None)
 
@@ -125,8 +132,9 @@ class Plan:
             microseconds = self.stream.time.microseconds(times) if times is not None else np.empty(0, np.int64)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, WindowfarmError):
             return Known()  # what is wrong with the times is said when the run starts
-        codes = keys.dictionary_encode().indices.fill_null(0).to_numpy() if keys is not None else None
-        return look_at(codes, microseconds, self.model)
+        if keys is None or pa.types.is_nested(keys.type):
+            return look_at(None, microseconds, self.model)
+        return look_at(keys.dictionary_encode().indices.fill_null(0).to_numpy(), microseconds, self.model)
 
     def graph(self, pattern: Pattern | None = None) -> Graph:
         """The nodes and edges that will run (or would with another `pattern`), checked."""
@@ -205,6 +213,9 @@ def intake_spec(plan: Plan, schema: pa.Schema) -> IntakeSpec:
         stream.time.check_grid((plan.model.length,), types[stream.time.name])  # type: ignore[arg-type]
     if isinstance(plan.model, DeltaWindow):
         attribute_type(plan.model, types[plan.model.attribute])
+    if stream.key is not None and pa.types.is_nested(types[stream.key]):
+        raise SpecError(f"the key `{stream.key}` must be a plain value, got {types[stream.key]}: "
+                        "key by one of its parts, or by a text made of them")
     reserved = {"window_id", "window_start", "window_end", *query.outputs} & set(types) if query.selects else set()
     if reserved:
         raise SpecError(f"the data must not have columns named like those of the results, got {sorted(reserved)}: "
@@ -218,6 +229,9 @@ def intake_spec(plan: Plan, schema: pa.Schema) -> IntakeSpec:
 
 def _dtype(kind: pa.DataType, name: str) -> np.dtype[Any]:
     if pa.types.is_decimal(kind):
+        if kind.precision > EXACT_DIGITS:
+            raise SpecError(f"column `{name}` must be a decimal of at most {EXACT_DIGITS} digits, which a float tells "
+                            f"apart, got {kind}: cast it to fewer digits, or to a float")
         return np.dtype(np.float64)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return np.dtype(np.str_)
