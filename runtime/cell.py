@@ -65,6 +65,12 @@ class Cell:
         self.arena, self.multicast = arena, multicast
         self.ended = self.finished = False
 
+    @property
+    def runs(self) -> bool:
+        """Whether nothing that it sends can meet an outlet that is blocked, also through cells beside it."""
+        return all(outlet.cell.runs if outlet.cell is not None else not outlet.blocks
+                   for outlet in self.outlets if not outlet.feedback)
+
     def shared(self, message: Message, ports: Iterable[int]) -> Shared | None:
         """`message` written once for all of `ports` that are in other processes, or None if it is to be copied."""
         arena = self.arena

@@ -8,7 +8,8 @@ The same host serves three places: inline (all nodes, local queues, a seeded sch
 is worked through to the end, all its outputs written, before the next is received; so views of shared
 memory stay valid as long as anything may look at them, and a full output holds back the input: that is
 how back pressure travels to the source. While an output is full the host still takes feedback, which
-is what makes the full output drain in a farm with a loop. An output with `overflow_bytes` may keep that
+is what makes the full output drain in a farm with a loop, and input that cannot lead to that output:
+the sink stands beside the source, and must drain while the source waits. An output with `overflow_bytes` may keep that
 much aside (copied) before it holds back anything: one slow worker then does not block the others.
 
 Chunks that a message names are resolved to views before the node sees it and given back when the node
@@ -26,8 +27,8 @@ from functools import partial
 
 from runtime import statistics as st
 from runtime.arena import Arena, ArenaReader
-from runtime.cell import Cell, Inlet
-from runtime.errors import ClosedError, NodeError, TooLargeError, UserFunctionError, WindowfarmError
+from runtime.cell import Cell, Inlet, copied
+from runtime.errors import ClosedError, NodeError, UserFunctionError, WindowfarmError
 from runtime.message import Batch, Chunks, Message, Punctuation, Shared
 from runtime.node import SOURCE, Emit
 from runtime.outbox import Outbox
@@ -60,10 +61,10 @@ class Host:
         self._bell_value, self._wait, self._idle_s = bell_value, wait, idle_s
         self._readers = readers or {}
         self._queue: deque[tuple[Cell, int, Message | None]] = deque()
-        self._out = Outbox(self._queue)
+        self._held: list[Callable[[], None]] = []
+        self._out = Outbox(self._queue, self._held)
         self._next_inlet = 0
         self._received = 0
-        self._held: list[Callable[[], None]] = []
         self._unfinished = sum(not cell.finished for cell in self._cells)
         self._empty_pulls = 0                               # how often in a row the source had nothing yet
 
@@ -86,7 +87,7 @@ class Host:
             if self._out.flush():
                 return True
             if self._out.blocked:
-                return self._receive(feedback_only=True)
+                return self._step_blocked()
         if self._random is not None and self._random.random() < 0.3 and self._pull():
             return True
         if self._queue:
@@ -97,6 +98,22 @@ class Host:
             return True
         self._release()
         return self._receive(feedback_only=False) or self._pull()
+
+    def _step_blocked(self) -> bool:
+        """While an output is full: feedback, and what does not lead to that output (the sink beside the source).
+
+        Nobody may wait for memory that this host only keeps because it waits itself, so it is handed back.
+        """
+        for place, (cell, port, _) in enumerate(self._queue):
+            if cell.runs and (cell.node.accepts or port in cell.feedback_ports):
+                self._deliver(place)
+                return True
+        if self._held or self._out.relayed is not None:
+            for place, (cell, port, message) in enumerate(self._queue):
+                if isinstance(message, Batch):
+                    self._queue[place] = cell, port, copied(message)
+            self._release()
+        return self._receive(feedback_only=True)
 
     def _deliverable(self) -> int | None:
         """The place in the local queue to go on with: the oldest, or (inline) that of a random edge."""
@@ -138,7 +155,8 @@ class Host:
             inlet = inlets[(self._next_inlet + turn) % len(inlets)]
             if not inlet.open:
                 continue
-            if not inlet.feedback and (feedback_only or not inlet.cell.node.accepts):
+            if not inlet.feedback and ((feedback_only and not (self._out.backlog and inlet.cell.runs))
+                                       or not inlet.cell.node.accepts):
                 continue
             try:
                 message = inlet.receiver.try_receive()

@@ -23,10 +23,10 @@ _ITEMS_OUT, _BATCHES_OUT = st.WORD["items_out"], st.WORD["batches_out"]
 
 
 class Outbox:
-    """What the cells of a host send; `queue` is the host's own, for the cells in it."""
+    """What the cells of a host send; `queue` is the host's own, for the cells in it; `held` the memory it looks at."""
 
-    def __init__(self, queue: deque[tuple[Cell, int, Message | None]]) -> None:
-        self._queue = queue
+    def __init__(self, queue: deque[tuple[Cell, int, Message | None]], held: Sequence[object]) -> None:
+        self._queue, self._held = queue, held
         self.backlog: list[tuple[Cell, Outlet]] = []        # the outlets at which something waits
         self.relayed: tuple[Batch, Shared] | None = None    # the batch in hand that lies in another's arena
         self.reading: list[np.ndarray] = []                 # memory that is given back right after this call
@@ -84,7 +84,7 @@ class Outbox:
         elif len(fitting(message, outlet.sender.capacity_bytes)) > 1:
             self._put_parts(cell, outlet, message)
             return
-        message = self._own(message, always=outlet.overflow_bytes > 0)
+        message = self._own(message, always=bool(outlet.overflow_bytes or self._held or self.relayed))
         outlet.waiting.append(message)
         outlet.waiting_bytes += _size_of(message)
 

@@ -9,48 +9,26 @@ Ray starts, names, places and stops the actors; they find the run's segment by i
 
 from __future__ import annotations
 
-import logging
-import os
 import uuid
 from collections.abc import Callable, Iterator
-from typing import Any
 
-import ray
-
-from runtime.channel.segment import Segment, SegmentAddress
+from runtime.actors.crew import Crew
+from runtime.actors.session import dashboard_address, ensure_ray
+from runtime.actors.supervisor import Supervisor
+from runtime.channel.segment import Segment
 from runtime.errors import ClosedError
 from runtime.layout import Layout
 from runtime.message import Message
 from runtime.node import SINK, SOURCE, Node, Sink
-from runtime.actors.session import dashboard_address, ensure_ray
+from runtime.placement import ActorOptions
 from runtime.statistics import NodeStats
-from runtime.actors.supervisor import Supervisor
 from runtime.topology import Graph
 from runtime.wiring import DRIVER
-
-_log = logging.getLogger(__name__)
-
-
-class NodeActor:
-    """An actor process: builds the nodes of one host and runs them to the end of the stream."""
-
-    def __init__(self, graph: Graph, host: str, address: SegmentAddress) -> None:
-        self._segment = Segment.attach(address)
-        nodes = {spec.name: spec.make() for spec in graph.hosts()[host]}
-        self._host = Layout(graph).host(self._segment, host, nodes)
-
-    def ready(self) -> int:
-        """The process id, once everything is built and attached."""
-        return os.getpid()
-
-    def run(self) -> None:
-        """Run to the end; an error of a node is raised here, in the driver's sight."""
-        self._host.run()
 
 
 def run_on_ray(graph: Graph, source: Iterator[Message | None], take: Callable[[Message], None], *,
                name: str = "windowfarm", pattern: str = "graph", stall_s: float = 300.0,
-               on_start: Callable[[str | None], None] | None = None,
+               on_start: Callable[[str | None], None] | None = None, actor_options: ActorOptions | None = None,
                ) -> tuple[tuple[NodeStats, ...], int, str | None]:
     """Push `source` through `graph` on Ray actors into `take`.
 
@@ -61,14 +39,14 @@ def run_on_ray(graph: Graph, source: Iterator[Message | None], take: Callable[[M
     run = f"{name}-{uuid.uuid4().hex[:6]}"
     layout = Layout(graph)
     segment = Segment.create(run, layout.segment)
-    actors: dict[str, Any] = {}
+    crew = Crew(graph, f"{run}/{pattern}", segment.address, actor_options or ActorOptions())
     supervisor = None
     try:
-        actors = _start_actors(graph, f"{run}/{pattern}", segment.address)
+        crew.wait_until_ready()
         nodes: dict[str, Node] = {SOURCE: Node(), **{spec.name: spec.make() for spec in graph.hosts().get(DRIVER, [])},
                                   SINK: Sink(take)}
         host = layout.host(segment, DRIVER, nodes, source)
-        supervisor = Supervisor(graph, actors, segment, layout.number, stall_s)
+        supervisor = Supervisor(layout, crew, segment, stall_s)
         supervisor.start()
         if on_start is not None:
             on_start(dashboard_address())
@@ -85,18 +63,5 @@ def run_on_ray(graph: Graph, source: Iterator[Message | None], take: Callable[[M
         segment.abort()
         if supervisor is not None:
             supervisor.stop()
-        for actor in actors.values():
-            ray.kill(actor)
+        crew.dismiss()
         segment.close()
-
-
-def _start_actors(graph: Graph, prefix: str, address: SegmentAddress) -> dict[str, Any]:
-    hosts = [host for host in graph.hosts() if host != DRIVER]
-    if not hosts:
-        return {}
-    # A share of the cores each, so that a farm larger than the machine still starts.
-    share = min(1.0, int(1000 * ray.cluster_resources().get("CPU", 1) / len(hosts)) / 1000)
-    remote = ray.remote(num_cpus=max(share, 0.001), max_restarts=0)(NodeActor)
-    actors = {host: remote.options(name=f"{prefix}/{host}").remote(graph, host, address) for host in hosts}
-    ray.get([actor.ready.remote() for actor in actors.values()])
-    return actors

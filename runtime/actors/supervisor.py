@@ -4,33 +4,38 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any
 
 import ray
-from ray.exceptions import ActorDiedError, ActorUnavailableError, RayError, RayTaskError
+from ray.exceptions import ActorDiedError, ActorUnavailableError
 
 from runtime import statistics as st
+from runtime.actors.crew import Crew, error_of, node_error
+from runtime.channel.liveness import state_of
 from runtime.channel.segment import Segment
 from runtime.errors import ClosedError, NodeError, StalledError, WindowfarmError
-from runtime.topology import Graph
+from runtime.layout import Layout
+from runtime.node import SINK, SOURCE
+from runtime.wiring import place_of
 
 _LOOK_EVERY_S = 0.5
+#: How long the actors may take to say why they ended, once one of them found a channel broken.
+_ECHO_S = 2.0
 
 
 class Supervisor:
-    """Watches the `run` calls of `actors` from a thread; the first failure aborts the segment.
+    """Watches the `run` calls and the processes of `crew` from a thread; the first failure aborts the segment.
 
     Aborting makes every channel of the run raise, in the driver too, so that nobody goes on waiting.
     """
 
-    def __init__(self, graph: Graph, actors: dict[str, Any], segment: Segment, number: dict[str, int],
-                 stall_s: float) -> None:
-        self._graph, self._segment, self._number, self._stall_s = graph, segment, number, stall_s
-        self._calls = {actor.run.remote(): host for host, actor in actors.items()}
+    def __init__(self, layout: Layout, crew: Crew, segment: Segment, stall_s: float) -> None:
+        self._layout, self._graph, self._number = layout, layout.graph, layout.number
+        self._crew, self._segment, self._stall_s = crew, segment, stall_s
+        self._calls = {actor.run.remote(): host for host, actor in crew.actors.items()}
         self._failure: WindowfarmError | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="windowfarm-supervisor", daemon=True)
-        self._beats, self._moved_s = -1, time.monotonic()
+        self._moved: dict[str, tuple[int, float]] = {}
 
     def start(self) -> None:
         self._thread.start()
@@ -57,39 +62,67 @@ class Supervisor:
         waiting = list(self._calls)
         while waiting and not self._stop.is_set():
             done, waiting = ray.wait(waiting, num_returns=1, timeout=_LOOK_EVERY_S)
-            errors = [(self._calls[call], error) for call in done if (error := _error_of(call)) is not None]
+            errors = [(self._calls[call], error) for call in done if (error := error_of(call)) is not None]
             if errors:
                 self._fail(self._first_cause(errors, waiting))
                 return
-            if waiting and self._stalled():
-                self._fail(StalledError(self._describe_stall()))
+            # Ray may take its time to tell; the process table does not.
+            dead = [host for host in self._crew.dead() if host in {self._calls[call] for call in waiting}]
+            if dead and not ray.wait(waiting, num_returns=1, timeout=_LOOK_EVERY_S)[0]:
+                self._fail(NodeError(dead[0], f"died: its process {self._crew.pid(dead[0])} is gone"))
+                return
+            stuck = self._stuck() if waiting else None
+            if stuck is not None:
+                self._fail(StalledError(self._describe_stall(stuck)))
                 return
 
     def _fail(self, failure: WindowfarmError) -> None:
         self._failure = failure
         self._segment.abort()
 
-    def _first_cause(self, errors: list[tuple[str, Exception]], waiting: list[Any]) -> WindowfarmError:
+    def _first_cause(self, errors: list[tuple[str, Exception]], waiting: list[ray.ObjectRef]) -> WindowfarmError:
         """The failure behind `errors`: a closed channel is only the echo of another node's end."""
         if all(isinstance(error, ClosedError) for _, error in errors) and waiting:
-            done, _ = ray.wait(waiting, num_returns=len(waiting), timeout=2.0)
-            errors = errors + [(self._calls[call], error) for call in done if (error := _error_of(call)) is not None]
-        errors.sort(key=lambda pair: isinstance(pair[1], ClosedError))
+            done, _ = ray.wait(waiting, num_returns=len(waiting), timeout=_ECHO_S)
+            errors = errors + [(self._calls[call], error) for call in done if (error := error_of(call)) is not None]
+        errors.sort(key=lambda pair: _rank(pair[1]))
         host, error = errors[0]
         if isinstance(error, WindowfarmError) and not isinstance(error, ClosedError):
             return error
-        reason = "died: its process is gone" if isinstance(error, ActorDiedError | ActorUnavailableError) else "failed"
-        return NodeError(host, reason, str(error).strip())
+        return node_error(host, error)
 
     # -- progress -------------------------------------------------------------------------------
 
-    def _stalled(self) -> bool:
-        beats = sum(int(self._segment.words(number)[st.WORD["beat"]]) for number in self._number.values())
-        if beats != self._beats:
-            self._beats, self._moved_s = beats, time.monotonic()
-        return time.monotonic() - self._moved_s > self._stall_s
+    def _stuck(self) -> str | None:
+        """A node that has something to do and has not moved for `stall_s`: the one that holds up the others."""
+        now_s, stuck = time.monotonic(), []
+        for name, number in self._number.items():
+            words = self._segment.words(number)
+            beat, state = int(words[st.WORD["beat"]]), int(words[st.WORD["state"]])
+            if self._moved.get(name, (-1, 0.0))[0] != beat or not self._has_work(name, state):
+                self._moved[name] = beat, now_s
+            elif now_s - self._moved[name][1] > self._stall_s:
+                stuck.append((self._blame(name, state), name))
+        return min(stuck)[1] if stuck else None
 
-    def _describe_stall(self) -> str:
+    def _blame(self, name: str, state: int) -> int:
+        """The smaller, the more likely the cause: who waits for room is not, who is stopped or in a call is."""
+        if state_of(self._crew.pid(place_of(self._graph, name))) == "stopped":
+            return 0
+        if state == st.BLOCKED:
+            return 4
+        return 1 if state == st.BUSY else 3 if name in (SOURCE, SINK) else 2
+
+    def _has_work(self, name: str, state: int) -> bool:
+        """Whether `name` is in a call, waits for room, or does not take what lies in its inputs."""
+        if state in (st.BUSY, st.BLOCKED):
+            return True
+        return state != st.DONE and any(self._segment.queued_bytes(ring) for edge, ring in self._layout.ring.items()
+                                        if self._graph.edges[edge].target == name)
+
+    def _describe_stall(self, stuck: str) -> str:
+        pid = self._crew.pid(place_of(self._graph, stuck))
+        process = f" (process {pid}, {state_of(pid)})" if pid else ""
         lines = []
         for name, number in self._number.items():
             words = self._segment.words(number)
@@ -100,15 +133,12 @@ class Supervisor:
             elif state == st.IDLE:
                 line += f", waits for {', '.join(edge.source for edge in self._graph.inputs(name)) or 'nothing'}"
             lines.append(line)
-        return f"nothing moved for {self._stall_s:g} s; who waits for whom:\n" + "\n".join(lines)
+        return (f"node `{stuck}`{process} did not move for {self._stall_s:g} s; who waits for whom:\n"
+                + "\n".join(lines))
 
 
-def _error_of(call: Any) -> Exception | None:
-    try:
-        ray.get(call)
-    except RayTaskError as error:
-        cause = getattr(error, "cause", None)
-        return cause if isinstance(cause, Exception) else error
-    except RayError as error:
-        return error
-    return None
+def _rank(error: Exception) -> int:
+    """The causes first: a node's own error, then a death, then channels that broke because of either."""
+    if isinstance(error, ClosedError):
+        return 2
+    return 1 if isinstance(error, ActorDiedError | ActorUnavailableError) else 0

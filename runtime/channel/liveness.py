@@ -25,3 +25,14 @@ def own_identity() -> tuple[int, int]:
 def alive(pid: int, started: int) -> bool:
     """Whether the process that had number `pid` and start time `started` still runs."""
     return started != 0 and start_time(pid) == started
+
+
+def state_of(pid: int) -> str:
+    """What process `pid` is doing, in a word."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            letter = file.read().rpartition(b")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "gone"
+    return {b"R": "running", b"S": "sleeping", b"D": "waiting for a disk", b"T": "stopped", b"t": "stopped",
+            b"Z": "gone", b"X": "gone"}.get(letter, "idle")

@@ -307,6 +307,12 @@ class Segment:
         start, end = self.layout.arena_memory(number)
         return memoryview(self.memory)[start:end]
 
+    def queued_bytes(self, ring: int) -> int:
+        """What lies in `ring`: sent and not released yet."""
+        start = self.base + self.layout.ring_offset(ring)
+        head = atomics.word_get(start + atomics.HEAD)           # before TAIL, so that it is never negative
+        return atomics.word_get(start + atomics.TAIL) - head
+
     def bell(self, node: int) -> Bell:
         """The bell of `node`."""
         return Bell(self, node)

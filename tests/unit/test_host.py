@@ -13,7 +13,7 @@ from runtime.errors import NodeError
 from runtime.host import Host
 from runtime.inline import run_inline
 from runtime.message import Batch, Feedback, Message, Punctuation
-from runtime.node import Emit, Node
+from runtime.node import SINK, SOURCE, Emit, Node, Sink
 from runtime.statistics import WORDS
 from runtime.topology import Graph, farm, graph, node, pipe
 from tests.nodes import ChunkEmitter, FailAt, Forward, InTurn, Summing, ToAll, numbers
@@ -167,3 +167,26 @@ def test_host_batch_too_large_for_its_channel_arrives_in_slices() -> None:
             seen.append(message.columns["c0"].copy())
             channel.receiver.release()
     assert np.array_equal(np.concatenate(seen), np.arange(2000)) and len(seen) > 3
+
+
+class Twice(Node):
+    """Sends every batch on twice."""
+
+    def process(self, message: Message, port: int) -> Iterable[Emit]:
+        return (Emit(message), Emit(message))
+
+
+def test_host_with_source_and_sink_drains_the_sink_while_the_source_waits() -> None:
+    there, back = (LocalChannel(LocalBell(), LocalBell(), 2) for _ in range(2))
+    seen: list[Message] = []
+    source, sink = (Cell(name, made, np.zeros(len(WORDS), np.int64), open_inputs=count) for name, made, count in (
+        (SOURCE, Node(), 0), (SINK, Sink(seen.append), 1)))
+    source.outlets = [Outlet(there.sender)]
+    worker = Cell("worker", Twice(), np.zeros(len(WORDS), np.int64), open_inputs=1)
+    worker.outlets = [Outlet(back.sender)]
+    driver = Host([source, sink], [Inlet(back.receiver, sink, 0)], source=iter(list(numbers(50))))
+    other = Host([worker], [Inlet(there.receiver, worker, 0)])
+    for _ in range(2000):
+        driver.step()
+        other.step()
+    assert driver.finished and other.finished and len(seen) == 100

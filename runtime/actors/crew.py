@@ -1,0 +1,105 @@
+"""The actors of one run: started together, known by their processes, and gone when the run is."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import ray
+from ray.exceptions import ActorDiedError, ActorUnavailableError, RayError, RayTaskError
+
+from runtime.actors.actor import NodeActor
+from runtime.channel.liveness import alive
+from runtime.channel.segment import SegmentAddress
+from runtime.errors import NodeError, StalledError
+from runtime.placement import ActorOptions
+from runtime.topology import Graph
+from runtime.wiring import DRIVER
+
+_GONE_AFTER_S = 5.0
+
+
+class Crew:
+    """One actor per host of `graph` but the driver's, named `<prefix>/<host>`."""
+
+    def __init__(self, graph: Graph, prefix: str, address: SegmentAddress, options: ActorOptions) -> None:
+        hosts = [host for host in graph.hosts() if host != DRIVER]
+        self._options = options
+        self._processes: dict[str, tuple[int, int]] = {}
+        self.actors: dict[str, Any] = {}
+        if not hosts:
+            return
+        # A share of the cores each, so that a farm larger than the machine still starts.
+        share = min(1.0, int(1000 * ray.cluster_resources().get("CPU", 1) / len(hosts)) / 1000)
+        settings: dict[str, Any] = {"num_cpus": max(share, 0.001), "max_restarts": 0}
+        if options.preload:
+            settings["runtime_env"] = {"env_vars": {"LD_PRELOAD": options.preload}}
+        remote = ray.remote(**settings)(NodeActor)
+        for number, host in enumerate(hosts):
+            self.actors[host] = remote.options(name=f"{prefix}/{host}").remote(
+                graph, host, address, options.core(number), options.nice)
+
+    def wait_until_ready(self) -> None:
+        """Return when every actor is built; NodeError or StalledError, with its name, if one is not."""
+        calls = {actor.ready.remote(): host for host, actor in self.actors.items()}
+        waiting = list(calls)
+        until_s = time.monotonic() + self._options.start_s
+        while waiting:
+            done, waiting = ray.wait(waiting, num_returns=1, timeout=max(until_s - time.monotonic(), 0))
+            if not done:
+                raise StalledError(f"actors did not start within {self._options.start_s:g} s: "
+                                   f"{', '.join(calls[call] for call in waiting)}; are all cores taken?")
+            for call in done:
+                error = error_of(call)
+                if error is not None:
+                    raise node_error(calls[call], error, "while it started")
+                self._processes[calls[call]] = ray.get(call)
+
+    def pid(self, host: str) -> int:
+        """The number of the process of `host`, 0 if it has not started."""
+        return self._processes.get(host, (0, 0))[0]
+
+    def dead(self) -> list[str]:
+        """The hosts whose process is gone."""
+        return [host for host, process in self._processes.items() if not alive(*process)]
+
+    def dismiss(self) -> None:
+        """End all actors and wait until their processes are gone, also those that are stopped."""
+        for actor in self.actors.values():
+            with contextlib.suppress(RayError):
+                ray.kill(actor)
+        self._kill(self._processes.values())
+        until_s = time.monotonic() + _GONE_AFTER_S
+        while len(self.dead()) < len(self._processes) and time.monotonic() < until_s:
+            time.sleep(0.005)
+
+    @staticmethod
+    def _kill(processes: Iterable[tuple[int, int]]) -> None:
+        """Ray asks an actor to end; one that hangs or was stopped does not hear it."""
+        for pid, started in processes:
+            if alive(pid, started):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+
+def error_of(call: Any) -> Exception | None:
+    """The error that a finished `call` ended with: the actor's own, if it raised one."""
+    try:
+        ray.get(call)
+    except RayTaskError as error:
+        cause = getattr(error, "cause", None)
+        return cause if isinstance(cause, Exception) else error
+    except RayError as error:
+        return error
+    return None
+
+
+def node_error(host: str, error: Exception, when: str = "") -> NodeError:
+    """`error` of the actor of `host` as one that names it."""
+    died = isinstance(error, ActorDiedError | ActorUnavailableError)
+    reason = "died: its process is gone" if died else f"failed: {type(error).__name__}"
+    return NodeError(host, f"{reason} {when}".strip(), str(error).strip())
