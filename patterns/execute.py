@@ -99,13 +99,13 @@ def execute(query: Query, window: Window, graph: Graph, spec: IntakeSpec, schema
     run_s = (end_ns - feed.first_ns) / 1e9
     stats = Stats(
         items_in=intake.items + intake.bad, items_late=intake.late, items_bad=intake.bad,
-        items_outside=sum(node.outside for node in nodes), windows=results.windows, result_rows=results.rows,
+        items_outside=intake.line.outside, windows=results.windows, result_rows=results.rows,
         startup_s=round(((feed.first_ns or time.monotonic_ns()) - begin_ns) / 1e9, 3), run_s=round(run_s, 6),
         items_per_s=round(intake.items / run_s, 1) if run_s else 0.0, latency_ms=results.latency_ms(),
         pattern=pattern, executor=options.executor, shared_memory_bytes=shared_bytes,
         nodes=tuple(node for node in nodes if node.name != SOURCE))
     return Report(results.table() if len(schema) else pa.table({}), stats, _table(intake.late_rows, schema),
-                  _table(intake.bad_rows, schema), graph.explain(), choice, dashboard)
+                  _table(intake.bad_rows, schema), graph.explain(), choice, dashboard, results.latencies())
 
 
 def _run(graph: Graph, feed: Feed, options: Options, pattern: str) -> tuple[tuple[NodeStats, ...], int, str | None]:

@@ -54,9 +54,10 @@ def _find(parts: list[tuple[np.ndarray, ...]], windows: np.ndarray, codes: np.nd
 
 
 class Line(Protocol):
-    """Lays items on the line; `behind` says what to send after them."""
+    """Lays items on the line, counts those `outside` every window; `behind` says what to send after them."""
 
     extents: Extents
+    outside: int
 
     def lay(self, codes: np.ndarray, times: np.ndarray, batch: pa.RecordBatch) -> np.ndarray:
         """The ordinates of the items, which came in this order."""
@@ -72,17 +73,19 @@ class Line(Protocol):
 def line(window: Window, unit_us: int) -> Line:
     """The line of `window`; `unit_us` is the resolution of the time column in microseconds."""
     if isinstance(window, TimeWindow):
-        return TimeLine()
+        return TimeLine(window)
     return CountLine(window) if isinstance(window, CountWindow) else TriggerLine(window, unit_us)
 
 
 class TimeLine:
     """Ordinates are event times; the watermark is progress for all keys."""
 
-    def __init__(self) -> None:
-        self.extents = Extents()
+    def __init__(self, window: TimeWindow) -> None:
+        self.extents, self.outside = Extents(), 0
+        self._grid = window.grid()
 
     def lay(self, codes: np.ndarray, times: np.ndarray, batch: pa.RecordBatch) -> np.ndarray:
+        self.outside += self._grid.count_outside(times)
         return times
 
     def behind(self, codes: np.ndarray, ordinates: np.ndarray, times: np.ndarray, first_row: int,
@@ -97,7 +100,7 @@ class CountLine:
     """Ordinates are arrival positions within a key, from 0; the number of arrivals is a key's progress."""
 
     def __init__(self, window: CountWindow) -> None:
-        self.extents = Extents()
+        self.extents, self.outside = Extents(), 0
         self._grid = window.grid()
         self._counts = np.zeros(0, np.int64)
         self._last_times = np.zeros(0, np.int64)
@@ -114,6 +117,7 @@ class CountLine:
         positions = np.empty(len(codes), np.int64)
         positions[order] = within + self._counts[grouped]
         self._counts[grouped[starts]] += sizes
+        self.outside += self._grid.count_outside(positions)
         return positions
 
     def behind(self, codes: np.ndarray, ordinates: np.ndarray, times: np.ndarray, first_row: int,
@@ -140,7 +144,7 @@ class TriggerLine:
     """Ordinates are event times or values of an attribute; windows are listed as their triggers arrive."""
 
     def __init__(self, window: ContextAware, unit_us: int) -> None:
-        self.extents = Extents()
+        self.extents, self.outside = Extents(), 0
         self._window, self._unit_us = window, unit_us
         self._triggers = triggers(window)
 

@@ -31,7 +31,7 @@ class Results:
         self.payload = Payload(window)
         self._progress = ProgressTracker(1, by_key(window))
         self._parts: list[dict[str, np.ndarray]] = []
-        self._latencies: list[tuple[np.ndarray, np.ndarray]] = []
+        self._latencies: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self.selects, self._emit_empty = query.selects, emit_empty
         self.windows = 0
         self.rows = 0
@@ -53,20 +53,27 @@ class Results:
     def _note_latency(self, columns: dict[str, np.ndarray], now_ns: int) -> None:
         windows, codes = columns["window"], columns["code"]
         begins = np.r_[True, (windows[1:] != windows[:-1]) | (codes[1:] != codes[:-1])]
-        stamps, counts = np.unique(columns.pop(STAMP)[begins], return_counts=True)
+        stamps, first, counts = np.unique(columns.pop(STAMP)[begins], return_index=True, return_counts=True)
         self.windows += int(counts.sum())
-        self._latencies.append((now_ns - stamps, counts))
+        self._latencies.append((now_ns - stamps, counts, windows[begins][first]))
 
     def latency_ms(self) -> dict[str, float | None]:
         """Median and 99th percentile over windows, from the closing item's arrival to the result."""
         if not self._latencies:
             return {"p50": None, "p99": None}
-        values = np.concatenate([values for values, _ in self._latencies])
-        counts = np.concatenate([counts for _, counts in self._latencies])
+        values, counts, _ = (np.concatenate(column) for column in zip(*self._latencies, strict=True))
         order = np.argsort(values)
         reached = np.cumsum(counts[order])
         at = {name: int(np.searchsorted(reached, share * reached[-1])) for name, share in (("p50", .5), ("p99", .99))}
         return {name: round(float(values[order][place]) / 1e6, 3) for name, place in at.items()}
+
+    def latencies(self) -> pa.Table:
+        """How long results took in the course of the run: the first window of those that closed together, how many
+        they were, and the time from the closing item's arrival to their results."""
+        nothing = (np.empty(0, np.int64),) * 3
+        columns = zip(*(nothing, *self._latencies), strict=True)
+        values, counts, windows = (np.concatenate(column) for column in columns)
+        return pa.table({"window_id": windows, "windows": counts, "latency_ms": values / 1e6})
 
     # -- the table ------------------------------------------------------------------------------
 

@@ -95,6 +95,12 @@ class Grid:
             inside &= panes % self.panes_per_slide < self.panes_per_window
         return inside
 
+    def count_outside(self, ordinates: np.ndarray) -> int:
+        """How many of `ordinates` lie in no window."""
+        if not len(ordinates) or (self.slide <= self.length and int(ordinates.min()) >= self.origin):
+            return 0
+        return len(ordinates) - int(np.count_nonzero(self.inside(self.pane_of(ordinates))))
+
     def first_window(self, ordinates: np.ndarray) -> np.ndarray:
         """The first local window that ends after each ordinate (0 at the least)."""
         return np.maximum((ordinates - self.origin - self.length) // self.slide + 1, 0)

@@ -62,6 +62,9 @@ def check_skyline(stream: list[dict[str, Any]], keyed: bool, window: Window, pat
     assert sorted(rows) == sorted(expected)
     assert [row[:2] for row in rows] == sorted(row[:2] for row in rows)
     assert found.stats.items_late == len(stream) - len(counted)
+    if isinstance(window, GRIDS):
+        held_by_any = {index for _, _, held in streams.held_by(window, counted).values() for index in held}
+        assert found.stats.items_outside == len(counted) - len(held_by_any)
 
 
 def check_sums(stream: list[dict[str, Any]], keyed: bool, window: Window, pattern: str, disorder: str,
