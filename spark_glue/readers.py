@@ -84,7 +84,7 @@ def _completed(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
 
 
 def _parquet(split: Split, columns: Mapping[str, Column], must_hold: Sequence[str]) -> Iterator[pa.Table]:
-    with pq.ParquetFile(split.file.path) as file:
+    with pq.ParquetFile(split.file.path, page_checksum_verification=True) as file:
         for group in split.row_groups:
             table = file.read_row_group(group, use_threads=False)
             for place, field in enumerate(table.schema):
