@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterable
 from typing import Any
 
 import ray
@@ -14,7 +13,7 @@ from ray.exceptions import ActorDiedError, ActorUnavailableError, RayError, RayT
 
 from runtime.actors.actor import NodeActor
 from runtime.channel.liveness import alive
-from runtime.channel.segment import SegmentAddress
+from runtime.channel.segment import SegmentAddress, holders
 from runtime.errors import NodeError, StalledError
 from runtime.placement import ActorOptions
 from runtime.topology import Graph
@@ -28,7 +27,7 @@ class Crew:
 
     def __init__(self, graph: Graph, prefix: str, address: SegmentAddress, options: ActorOptions) -> None:
         hosts = [host for host in graph.hosts() if host != DRIVER]
-        self._options = options
+        self._options, self._segment = options, address
         self._processes: dict[str, tuple[int, int]] = {}
         self.actors: dict[str, Any] = {}
         if not hosts:
@@ -68,22 +67,25 @@ class Crew:
         return [host for host, process in self._processes.items() if not alive(*process)]
 
     def dismiss(self) -> None:
-        """End all actors and wait until their processes are gone, also those that are stopped."""
+        """End all actors and wait until their processes are gone, also those that are stopped.
+
+        Ray asks an actor to end; one that hangs or was stopped does not hear it. An actor that had not
+        reported yet is found by the run's segment, which nobody else has.
+        """
         for actor in self.actors.values():
             with contextlib.suppress(RayError):
                 ray.kill(actor)
-        self._kill(self._processes.values())
         until_s = time.monotonic() + _GONE_AFTER_S
-        while len(self.dead()) < len(self._processes) and time.monotonic() < until_s:
-            time.sleep(0.005)
-
-    @staticmethod
-    def _kill(processes: Iterable[tuple[int, int]]) -> None:
-        """Ray asks an actor to end; one that hangs or was stopped does not hear it."""
-        for pid, started in processes:
-            if alive(pid, started):
+        while (left := self._left()) and time.monotonic() < until_s:
+            for pid in left:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+            time.sleep(0.005)
+
+    def _left(self) -> list[int]:
+        if len(self._processes) < len(self.actors):
+            return holders(self._segment)
+        return [pid for pid, started in self._processes.values() if alive(pid, started)]
 
 
 def error_of(call: Any) -> Exception | None:

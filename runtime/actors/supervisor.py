@@ -41,8 +41,13 @@ class Supervisor:
         self._thread.start()
 
     def stop(self) -> None:
+        """Wait for the thread, and for the actors to see that the run was aborted, if they can."""
         self._stop.set()
         self._thread.join()
+        if self._calls:
+            done, _ = ray.wait(list(self._calls), num_returns=len(self._calls), timeout=_LOOK_EVERY_S)
+            for call in done:
+                error_of(call)  # else Ray prints it
 
     def finish(self) -> None:
         """Wait for the actors to return after the stream has ended; raises the failure if there is one."""

@@ -162,6 +162,24 @@ class SegmentAddress:
     layout: SegmentLayout
 
 
+def holders(address: SegmentAddress) -> list[int]:
+    """The other processes of this user that have the segment at `address` open."""
+    name, found = f"memfd:{memory_name(address.name)} ", []
+    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        try:
+            if pid != os.getpid() and any(name in os.readlink(f"/proc/{pid}/fd/{fd}")
+                                          for fd in os.listdir(f"/proc/{pid}/fd")):
+                found.append(pid)
+        except OSError:
+            continue                                # it has ended meanwhile, or is somebody else's
+    return found
+
+
+def memory_name(name: str) -> str:
+    """What the kernel calls the memory of segment `name`."""
+    return f"windowfarm-{name}"[:200]
+
+
 class Bell(AnyBell):
     """The bell of one node in a segment: a futex."""
 
@@ -243,7 +261,7 @@ class Segment:
     @classmethod
     def create(cls, name: str, layout: SegmentLayout) -> Segment:
         """A new segment; it lives until its creator closes it and nobody maps it any more."""
-        fd = os.memfd_create(f"windowfarm-{name}"[:200], os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        fd = os.memfd_create(memory_name(name), os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(fd, layout.size_bytes)
         fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
         segment = cls(fd, SegmentAddress(name, os.getpid(), fd, secrets.randbits(62), layout))
