@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from patterns.queries.fields import Layout
-from patterns.queries.kernels.two_stacks import NONE, advance
+from patterns.queries.kernels.two_stacks import BACK, DUE, FOLLOWING, FRONT, KEY_WORDS, NONE, WORDS, advance
 from patterns.query import Frontier
 
 _OUT_ROWS = 1 << 12
@@ -32,14 +32,14 @@ class TwoStacks:
         self._per_window, self._per_slide = per_window, per_slide
         self._passed = 0
         self._keys = self._more_keys(0)
-        self._pool: tuple[np.ndarray, ...] = (np.empty(0, np.int64), np.empty(0, np.int64), layout.blank(0),
-                                              np.array([NONE, 0]))
+        self._pool = np.empty((0, WORDS + len(layout.blank_ints)), np.int64)
+        self._free = np.array([NONE, 0])
 
     def relay(self, layout: Layout) -> None:
         """Go over to a wider layout."""
-        panes, following, ints, free = self._pool
-        self._pool = panes, following, layout.moved(ints, self._layout), free
-        self._keys = *self._keys[:4], layout.moved(self._keys[4], self._layout)
+        self._pool, self._keys = (
+            np.concatenate([table[:, :words], layout.moved(table[:, words:], self._layout)], axis=1)
+            for table, words in ((self._pool, WORDS), (self._keys, KEY_WORDS)))
         self._layout = layout
 
     def advance(self, panes: np.ndarray, codes: np.ndarray, ints: np.ndarray, before: Frontier) -> Fired:
@@ -54,56 +54,55 @@ class TwoStacks:
         common = isinstance(before, int)
         limits = np.atleast_1d(np.ascontiguousarray(before, np.int64))
         at, parts = np.zeros(2, np.int64), []
-        while at[0] < len(panes) or at[1] < len(self._keys[0]):
-            out = self._out(len(self._keys[0]))
+        while at[0] < len(panes) or at[1] < len(self._keys):
+            out = np.empty((max(_OUT_ROWS, len(self._keys)), WORDS + len(self._layout.blank_ints)), np.int64)
             used = advance(at, panes, codes, ints, limits, common, self._per_window, self._per_slide,
-                           self._keys, self._pool, self._layout.ops, out)
-            parts.append([column[:used] for column in out])
+                           self._keys, self._pool, self._free, self._layout.ops, out)
+            parts.append(out[:used])
         return in_order(parts) if parts else self._none()
 
     @property
     def starts(self) -> np.ndarray:
         """By key code: the first pane that a window still to fire may hold."""
-        return self._keys[3] * self._per_slide
+        starts: np.ndarray = self._keys[:, DUE] * self._per_slide
+        return starts
 
     def _none(self) -> Fired:
         return Fired(np.empty(0, np.int64), np.empty(0, np.int64), self._layout.blank(0))
 
-    def _out(self, keys: int) -> tuple[np.ndarray, ...]:
-        rows = max(_OUT_ROWS, keys)
-        return (np.empty(rows, np.int64), np.empty(rows, np.int64),
-                np.empty((rows, len(self._layout.blank_ints)), np.int64))
-
     def _reserve(self, rows: int, codes: int) -> None:
         """Have room for `rows` more nodes and for key codes below `codes`."""
-        if codes > len(self._keys[0]):
-            more = self._more_keys(max(codes, 2 * len(self._keys[0])) - len(self._keys[0]))
-            self._keys = tuple(np.concatenate(pair) for pair in zip(self._keys, more, strict=True))
-        panes, following, ints, free = self._pool
-        if free[1] < rows:
-            old, new = len(panes), max(rows, len(panes))
-            chain = np.arange(old + 1, old + new + 1, dtype=np.int64)
-            chain[-1] = free[0]
-            free[0], free[1] = old, free[1] + new
-            self._pool = (np.concatenate([panes, np.zeros(new, np.int64)]), np.concatenate([following, chain]),
-                          np.concatenate([ints, self._layout.blank(new)]), free)
+        if codes > len(self._keys):
+            more = self._more_keys(max(codes, 2 * len(self._keys)) - len(self._keys))
+            self._keys = np.concatenate([self._keys, more])
+        if self._free[1] < rows:
+            old, new = len(self._pool), max(rows, len(self._pool))
+            nodes = np.zeros((new, self._pool.shape[1]), np.int64)
+            nodes[:, FOLLOWING] = np.arange(old + 1, old + new + 1)
+            nodes[-1, FOLLOWING] = self._free[0]
+            self._free[:] = old, self._free[1] + new
+            self._pool = np.concatenate([self._pool, nodes])
 
-    def _more_keys(self, count: int) -> tuple[np.ndarray, ...]:
-        nothing, zeros = np.full(count, NONE, np.int64), np.zeros(count, np.int64)
-        return nothing, nothing.copy(), zeros, zeros.copy(), self._layout.blank(count)
+    def _more_keys(self, count: int) -> np.ndarray:
+        keys = np.zeros((count, KEY_WORDS + len(self._layout.blank_ints)), np.int64)
+        keys[:, [FRONT, BACK]] = NONE
+        return keys
 
     @property
     def size_bytes(self) -> int:
-        return sum(array.nbytes for array in (*self._keys, *self._pool))
+        return self._keys.nbytes + self._pool.nbytes
 
 
-def in_order(parts: list[list[np.ndarray]]) -> Fired:
+def in_order(parts: list[np.ndarray]) -> Fired:
     """The rows of all parts, sorted by window, then code."""
-    columns = [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]
-    windows, codes = columns[0], columns[1]
-    if len(windows) > 1:
-        falls = (windows[1:] < windows[:-1]) | ((windows[1:] == windows[:-1]) & (codes[1:] < codes[:-1]))
-        if falls.any():
+    rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    windows, codes = rows[:, 0], rows[:, 1]
+    falls = (windows[1:] < windows[:-1]) | ((windows[1:] == windows[:-1]) & (codes[1:] < codes[:-1]))
+    if falls.any():
+        span = int(codes.max()) + 1
+        if int(windows.max()) < 2**62 // span:  # one sort of one number is faster than two
+            order = np.argsort(windows * span + codes, kind="stable")
+        else:
             order = np.lexsort((codes, windows))
-            columns = [column[order] for column in columns]
-    return Fired(*columns)
+        rows = rows[order]
+    return Fired(rows[:, 0].copy(), rows[:, 1].copy(), np.ascontiguousarray(rows[:, WORDS:]))
