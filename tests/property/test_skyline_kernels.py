@@ -81,7 +81,7 @@ def brute(x: np.ndarray, panes: np.ndarray, length: int, slide: int) -> set[tupl
 def small_limits(monkeypatch: Any) -> None:
     """Kept sets of their own from 40 items on, sorted often, so that small streams reach every path."""
     monkeypatch.setattr(skyline_windows, "_LARGE", 40)
-    monkeypatch.setattr(kept, "_SORT_LEAST", 100)
+    monkeypatch.setattr(kept, "_SORT_SLACK", 100)
 
 
 @pytest.mark.parametrize("data", DATA)

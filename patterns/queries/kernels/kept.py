@@ -24,9 +24,10 @@ from patterns.queries.kernels.ranks import fit_thresholds, rank_points, spread_t
 _ONE = np.uint64(1)
 _NONE = np.uint64(0)
 
-#: R is sorted anew when this share of it was appended since or is dead, or of its panes has left.
+#: R is sorted anew when this share of it, and so many items more, were appended since or are dead, or when
+#: this share of its panes has left. Measured: sorting more often costs more than it saves, and less often too.
 _SORT_SHARE = 0.25
-_SORT_LEAST = 256
+_SORT_SLACK = 6000
 
 #: Ranks are fitted anew when more pairs than this for each new item pass them in vain.
 _VAIN = 8
@@ -204,7 +205,7 @@ class KeptSet:
             ranks, _ = self._ranked(points)
         self._put(np.arange(len(rows)), points, ranks, rows, np.full(len(rows), pane, np.int64), influence)
         self._youngest = pane
-        if self._vain() - vain > _VAIN * len(rows) + _SORT_LEAST:
+        if self._vain() - vain > _VAIN * (len(rows) + LANES):
             self._fitted_on = 0
             self._sort()
         elif self._is_untidy():
@@ -274,11 +275,9 @@ class KeptSet:
         self._size += len(order)
 
     def _is_untidy(self) -> bool:
-        if self._size <= _SORT_LEAST:
-            return False
-        left = self._first - self._sorted_first
-        return (self._size - self._sorted + self._dead > max(_SORT_SHARE * self._size, _SORT_LEAST)
-                or left > _SORT_SHARE * (self._youngest + 1 - self._sorted_first))
+        loose = self._size - self._sorted + self._dead
+        left = (self._first - self._sorted_first) / (self._youngest + 1 - self._sorted_first)
+        return loose > _SORT_SHARE * self._size + _SORT_SLACK or (left > _SORT_SHARE and self._size > _SORT_SLACK)
 
     def _sort(self, room: int = 0) -> None:
         """Purge, sort along the Z-order into arrays of the right size, and fit the ranks if that is due."""
