@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Iterator
 
 from runtime.actors.crew import Crew
+from runtime.actors.metrics import Metrics
 from runtime.actors.session import dashboard_address, ensure_ray
 from runtime.actors.supervisor import Supervisor
 from runtime.channel.segment import Segment
@@ -46,7 +47,7 @@ def run_on_ray(graph: Graph, source: Iterator[Message | None], take: Callable[[M
         nodes: dict[str, Node] = {SOURCE: Node(), **{spec.name: spec.make() for spec in graph.hosts().get(DRIVER, [])},
                                   SINK: Sink(take)}
         host = layout.host(segment, DRIVER, nodes, source)
-        supervisor = Supervisor(layout, crew, segment, stall_s)
+        supervisor = Supervisor(layout, crew, segment, stall_s, Metrics(run, pattern))
         supervisor.start()
         if on_start is not None:
             on_start(dashboard_address())

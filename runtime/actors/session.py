@@ -32,6 +32,7 @@ def ensure_ray(**options: Any) -> bool:
     _require_token()
     _stay_on_loopback()
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_metrics_report_interval_ms", "2000")
     os.environ.setdefault("RAY_worker_niceness", "0")  # else actors give way to the driver that waits for them
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     _folder.append(temporary_folder("ray", longest=36))

@@ -10,6 +10,7 @@ from ray.exceptions import ActorDiedError, ActorUnavailableError
 
 from runtime import statistics as st
 from runtime.actors.crew import Crew, error_of, node_error
+from runtime.actors.metrics import Metrics
 from runtime.channel.liveness import state_of
 from runtime.channel.segment import Segment
 from runtime.errors import ClosedError, NodeError, StalledError, WindowfarmError
@@ -28,9 +29,9 @@ class Supervisor:
     Aborting makes every channel of the run raise, in the driver too, so that nobody goes on waiting.
     """
 
-    def __init__(self, layout: Layout, crew: Crew, segment: Segment, stall_s: float) -> None:
+    def __init__(self, layout: Layout, crew: Crew, segment: Segment, stall_s: float, metrics: Metrics) -> None:
         self._layout, self._graph, self._number = layout, layout.graph, layout.number
-        self._crew, self._segment, self._stall_s = crew, segment, stall_s
+        self._crew, self._segment, self._stall_s, self._metrics = crew, segment, stall_s, metrics
         self._calls = {actor.run.remote(): host for host, actor in crew.actors.items()}
         self._failure: WindowfarmError | None = None
         self._stop = threading.Event()
@@ -44,6 +45,7 @@ class Supervisor:
         """Wait for the thread, and for the actors to see that the run was aborted, if they can."""
         self._stop.set()
         self._thread.join()
+        self._publish()
         if self._calls:
             done, _ = ray.wait(list(self._calls), num_returns=len(self._calls), timeout=_LOOK_EVERY_S)
             for call in done:
@@ -66,6 +68,7 @@ class Supervisor:
     def _watch(self) -> None:
         waiting = list(self._calls)
         while waiting and not self._stop.is_set():
+            self._publish()
             done, waiting = ray.wait(waiting, num_returns=1, timeout=_LOOK_EVERY_S)
             errors = [(self._calls[call], error) for call in done if (error := error_of(call)) is not None]
             if errors:
@@ -80,6 +83,10 @@ class Supervisor:
             if stuck is not None:
                 self._fail(StalledError(self._describe_stall(stuck)))
                 return
+
+    def _publish(self) -> None:
+        for name, number in self._number.items():
+            self._metrics.publish(name, self._segment.words(number))
 
     def _fail(self, failure: WindowfarmError) -> None:
         self._failure = failure
