@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from patterns.queries.kernels.kept import KeptSet
 from patterns.queries.kernels.keys import points_of
 from patterns.queries.kernels.pane import PaneSkyline
 from patterns.queries.dominance import check_numeric, dimensions
@@ -16,6 +17,9 @@ from runtime.errors import BadInputError, SpecError
 
 #: Batches are gathered to this many rows beyond the skyline so far before it is taken anew.
 _REDUCE_EVERY = 1 << 16
+
+#: Larger data are taken in chunks of so many rows.
+_CHUNK = 1 << 14
 
 
 def skyline(data: Any, *dims: Any, maximize: Iterable[Any] = ()) -> Any:
@@ -126,4 +130,15 @@ def _keep(columns: dict[str, np.ndarray], names: tuple[str, ...], maximize: tupl
     if not len(columns[names[0]]):
         return np.zeros(0, np.bool_)
     points = points_of(columns, names, maximize)
-    return PaneSkyline(len(names)).keep(points, np.array([0, len(points)], np.int64))
+    finder = PaneSkyline(len(names))
+    if len(points) <= 2 * _CHUNK or len(names) < 3:
+        return finder.keep(points, np.array([0, len(points)], np.int64))
+    # Chunk by chunk, as if they were the panes of one long window: a kept set is sorted in space, a pane is not.
+    kept = KeptSet(len(names))
+    for number, start in enumerate(range(0, len(points), _CHUNK)):
+        chunk = points[start:start + _CHUNK]
+        rows = np.flatnonzero(finder.keep(chunk, np.array([0, len(chunk)], np.int64)))
+        kept.push(number, chunk[rows], start + rows)
+    keep = np.zeros(len(points), np.bool_)
+    keep[kept.members(0)[0]] = True
+    return keep

@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from patterns.queries import skyline
+from patterns.queries import skyline, static
 from patterns.queries.static import skyline_of_batches
 from runtime.errors import BadInputError, SpecError
 from tests import oracle
@@ -54,6 +54,14 @@ def test_skyline_of_batches_is_that_of_their_rows_together() -> None:
              for start in range(0, 5000, 1250)]
     merged = skyline_of_batches([batch for part in parts for batch in part], names, ["x1"])
     assert pa.Table.from_batches(merged).to_pylist() == whole.to_pylist()
+
+
+@pytest.mark.parametrize("dims", [2, 3, 6])
+def test_skyline_of_more_rows_than_a_chunk_is_that_of_all_rows(dims: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = points(4000, dims, seed=3) + np.random.default_rng(4).random((4000, dims))
+    whole = skyline(data)
+    monkeypatch.setattr(static, "_CHUNK", 300)
+    assert np.array_equal(skyline(data), whole)
 
 
 def test_skyline_of_nothing_is_nothing() -> None:
