@@ -129,8 +129,8 @@ def _demo_input(engines: Engines) -> str:
 def _write(outcome: Outcome, options: Namespace, query: Skyline) -> dict[str, Path]:
     """Write what was asked for; where each thing went."""
     def draw(path: Path, kind: str) -> bool:
-        from apps.picture import draw_last_skyline  # matplotlib takes a second
-        return draw_last_skyline(outcome.report.results, query.dims, query.maximize, path, kind)
+        from apps.picture import draw_run  # matplotlib takes a second
+        return draw_run(outcome.report, query.dims, query.maximize, path, kind)
 
     return {**write_results(outcome, options), **write_picture(draw, options.plot)}
 
