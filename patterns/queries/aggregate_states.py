@@ -13,7 +13,8 @@ from patterns.queries.fields import (COUNT, Field, Layout, Place, encoded, layou
 from patterns.queries.kernels import aggregates as kernels
 from patterns.queries.kernels import exact
 from patterns.queries.kernels.coding import frozen
-from patterns.queries.multisets import Multiset, MultisetPanes, MultisetWindows, Weighted, spread
+from patterns.queries.multisets import Multiset, MultisetPanes, MultisetWindows, spread
+from patterns.queries.ordered_values import OrderedWindows
 from patterns.queries.rows import Waiting, starts_of
 from patterns.queries.sliding import Fired, TwoStacks
 from patterns.query import Frontier, empty_columns
@@ -37,7 +38,7 @@ class Finish(Protocol):
 
     def result(self, layout: Layout, ints: np.ndarray) -> np.ndarray: ...
 
-    def of_values(self, held: Weighted) -> np.ndarray: ...
+    def ranks(self, counts: np.ndarray) -> np.ndarray: ...
 
 
 class AggregatePanes:
@@ -169,7 +170,9 @@ class AggregateWindows:
         self._waiting = Waiting()
         self._layout: Layout | None = None
         self._stacks: TwoStacks
-        self._multisets = [MultisetWindows(multiset, per_window, per_slide) for multiset in multisets]
+        self._wholes = [MultisetWindows(multiset, per_window, per_slide) for multiset in multisets if specs is None]
+        self._ordered = [OrderedWindows(multiset, per_window, per_slide) for multiset in multisets if specs]
+        self._held: list[MultisetWindows | OrderedWindows] = [*self._wholes, *self._ordered]
 
     def advance(self, partials: Columns, before: Frontier) -> Columns:
         partials = self._waiting.ready(partials, before)
@@ -179,7 +182,7 @@ class AggregateWindows:
         if self._layout is None:
             return self._nothing()
         ints = self._layout.to_words(partials) if rows else self._layout.blank(0)
-        for multiset in self._multisets:
+        for multiset in self._held:
             if rows:
                 multiset.add(partials)
         fired = self._stacks.advance(frozen(partials["pane"]), frozen(partials["code"]), ints, before)
@@ -197,28 +200,25 @@ class AggregateWindows:
         names = {"window": fired.windows, "code": fired.codes}
         if self._specs is None:
             parts = []
-            for multiset in self._multisets:
+            for multiset in self._wholes:
                 pieces = list(multiset.windows(fired.windows, fired.codes))
                 groups, values, weights = map(np.concatenate, zip(*pieces, strict=True))
                 parts.append((multiset.multiset, groups, values, weights))
-            result = spread({**names, **layout.to_columns(fired.ints)}, parts)
-        else:
-            held = self._of_values(fired)
-            result = {**names, **{spec.output: held[spec.output] if spec.output in held
-                                  else spec.result(layout, fired.ints) for spec in self._specs}}
-        for multiset in self._multisets:
-            multiset.purge(self._stacks.starts)
-        return result
+                multiset.purge(self._stacks.starts)
+            return spread({**names, **layout.to_columns(fired.ints)}, parts)
+        held = self._of_values(self._specs, fired)
+        return {**names, **{spec.output: held[spec.output] if spec.output in held
+                            else spec.result(layout, fired.ints) for spec in self._specs}}
 
-    def _of_values(self, fired: Fired) -> dict[str, np.ndarray]:
+    def _of_values(self, specs: Sequence[Finish], fired: Fired) -> dict[str, np.ndarray]:
         """The results that are taken from multisets."""
-        parts: dict[str, list[np.ndarray]] = {}
-        for multiset in self._multisets:
-            for held in multiset.windows(fired.windows, fired.codes):
-                for spec in self._specs or ():
-                    if spec.multiset == multiset.multiset:
-                        parts.setdefault(spec.output, []).append(spec.of_values(held))
-        return {name: np.concatenate(pieces) for name, pieces in parts.items()}
+        found = {}
+        for ordered in self._ordered:
+            asking = [spec for spec in specs if spec.multiset == ordered.multiset]
+            ranks = np.column_stack([spec.ranks(fired.ints[:, 0]) for spec in asking])
+            values = ordered.values(fired.windows, fired.codes, ranks, self._stacks.starts)
+            found.update({spec.output: values[:, place] for place, spec in enumerate(asking)})
+        return found
 
     def _nothing(self) -> Columns:
         if self._specs is None:
@@ -227,7 +227,7 @@ class AggregateWindows:
 
     @property
     def size_bytes(self) -> int:
-        held = sum(multiset.size_bytes for multiset in self._multisets)
+        held = sum(multiset.size_bytes for multiset in self._held)
         return held + (0 if self._layout is None else self._stacks.size_bytes)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from patterns.queries.cells import Closed, DenseCells, SparseCells
 from patterns.queries.fields import COUNT, Field, Layout, range_of_one
 from patterns.queries.kernels import aggregates as kernels
-from patterns.queries.kernels import exact
+from patterns.queries.kernels import exact, order
 from patterns.queries.kernels.coding import frozen
 from patterns.queries.sliding import TwoStacks
 
@@ -50,6 +50,9 @@ def warm_up() -> None:
     exact.means(words, 0, counts)
     exact.variances(counts, words, 0, words, 0, 0)
     TwoStacks(layout, 1, 1).advance(frozen(np.zeros(1, np.int64)), frozen(np.zeros(1, np.int64)), layout.blank(1), 1)
+    rows, ranks = np.empty((0, 4), np.int64), np.empty((0, 1), np.int64)
+    order.merge(rows, rows, counts, 0, rows)
+    order.selected(rows, counts, counts, counts, 1, ranks, ranks)
     spent = time.perf_counter() - begin
     if spent > _NOTICEABLE_S:
         _log.info("aggregates: kernels compiled in %.1f s", spent)

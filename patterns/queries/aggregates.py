@@ -27,7 +27,7 @@ from patterns.queries.aggregate_states import AggregatePanes, AggregateWindows
 from patterns.queries.aggregate_warm import warm_up
 from patterns.queries.fields import COUNT, Field, Layout
 from patterns.queries.kernels import exact
-from patterns.queries.multisets import Multiset, Weighted, quantiles
+from patterns.queries.multisets import Multiset
 from runtime.errors import BadInputError, SpecError
 
 
@@ -57,8 +57,8 @@ class Aggregate:
         """One value for every row of what was kept."""
         raise NotImplementedError
 
-    def of_values(self, held: Weighted) -> np.ndarray:
-        """One value for every group of `held`."""
+    def ranks(self, counts: np.ndarray) -> np.ndarray:
+        """Which value of a window, from 1 in order of size, it is; `counts` are the windows' items."""
         raise NotImplementedError
 
     # -- as a query of its own ------------------------------------------------------------------
@@ -215,9 +215,10 @@ class Quantile(_OfColumn):
     def multiset(self) -> Multiset:
         return Multiset(self.column, float(self.error))
 
-    def of_values(self, held: Weighted) -> np.ndarray:
+    def ranks(self, counts: np.ndarray) -> np.ndarray:
         share = Fraction(str(self.q))
-        return quantiles(held, share.numerator, share.denominator)
+        upto, of = share.numerator, share.denominator
+        return np.array([max(-(-count * upto // of), 1) for count in counts.tolist()], np.int64)
 
 
 @dataclass(frozen=True)

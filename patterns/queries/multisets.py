@@ -69,18 +69,6 @@ def counted(groups: np.ndarray, values: np.ndarray, weights: np.ndarray) -> Weig
     return Weighted(groups[starts], values[starts], sums)
 
 
-def quantiles(held: Weighted, numerator: int, denominator: int) -> np.ndarray:
-    """Of each group the smallest value that at least the share `numerator/denominator` does not exceed."""
-    starts = starts_of(held.groups)
-    if not len(starts):
-        return held.values
-    passed = np.cumsum(held.weights)
-    before = passed[starts] - held.weights[starts]
-    sizes = np.add.reduceat(held.weights, starts)
-    ranks = np.array([max(-(-int(size) * numerator // denominator), 1) for size in sizes], np.int64)
-    return held.values[np.searchsorted(passed, before + ranks)]
-
-
 class MultisetPanes:
     """The multisets of open panes: rows of (pane, code, value, weight) as they came, counted when closed."""
 
@@ -88,47 +76,50 @@ class MultisetPanes:
         self.multiset = multiset
         self._rows: list[tuple[np.ndarray, ...]] = []
         self._size = self._left = 0
+        self._first = 2**62
 
     def add(self, codes: np.ndarray | None, panes: np.ndarray, columns: Columns) -> None:
         values = self.multiset.round(columns[self.multiset.column])
         codes = np.zeros(len(panes), np.int64) if codes is None else codes
         self._rows.append((panes.copy(), codes.copy(), values.copy(), np.ones(len(panes), np.int64)))
         self._size += len(panes)
+        self._first = min(self._first, int(panes.min(initial=2**62)))
         if self.multiset.error and self._size > 2 * self._left + _COUNT_EVERY:
-            self._count()
+            self._keep(_counted_rows(tuple(np.concatenate(pieces) for pieces in zip(*self._rows, strict=True))))
 
     def close(self, before: Frontier) -> tuple[np.ndarray, ...]:
         """Panes, codes, values, weights of the panes below `before`, sorted in this order."""
-        self._count()
-        if not self._rows:
+        if not self._rows or (isinstance(before, int) and before <= self._first):
             return tuple(np.empty(0, np.int64) for _ in range(4))
-        rows = self._rows[0]
+        rows = tuple(np.concatenate(pieces) for pieces in zip(*self._rows, strict=True))
         ready = rows[0] < limits_of(before, rows[1])
-        self._rows = [tuple(column[~ready] for column in rows)]
-        self._size = self._left = len(self._rows[0][0])
-        return tuple(column[ready] for column in rows)
+        self._keep(tuple(column[~ready] for column in rows))
+        return _counted_rows(tuple(column[ready] for column in rows))
 
-    def _count(self) -> None:
-        if not self._rows:
-            return
-        panes, codes, values, weights = (np.concatenate(pieces) for pieces in zip(*self._rows, strict=True))
-        order = np.lexsort((values, codes, panes))
-        panes, codes, values = panes[order], codes[order], values[order]
-        starts = starts_of(panes, codes, values)
-        sums = np.add.reduceat(weights[order], starts) if len(starts) else weights
-        self._rows = [(panes[starts], codes[starts], values[starts], sums)]
-        self._size = self._left = len(starts)
+    def _keep(self, rows: tuple[np.ndarray, ...]) -> None:
+        self._rows = [rows] if len(rows[0]) else []
+        self._size = self._left = len(rows[0])
+        self._first = int(rows[0].min()) if self._rows else 2**62
 
     @property
     def size_bytes(self) -> int:
         return sum(column.nbytes for rows in self._rows for column in rows)
 
 
-class MultisetWindows:
-    """The rows of a multiset that open windows may hold, and their windows' contents when they fire.
+def _counted_rows(rows: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    """Rows (pane, code, value, weight), sorted, every value once per pane and code."""
+    panes, codes, values, weights = rows
+    order = np.lexsort((values, codes, panes))
+    panes, codes, values = panes[order], codes[order], values[order]
+    starts = starts_of(panes, codes, values)
+    sums = np.add.reduceat(weights[order], starts) if len(starts) else weights
+    return panes[starts], codes[starts], values[starts], sums
 
-    A window is put together from its rows when it fires: the cost of a slide grows with the number of
-    different values in the window.
+
+class MultisetWindows:
+    """The rows of a multiset that open windows may hold, and their windows' whole contents when they fire.
+
+    For windows that are merged once more elsewhere; results are taken from `ordered_values.OrderedWindows`.
     """
 
     def __init__(self, multiset: Multiset, per_window: int, per_slide: int) -> None:

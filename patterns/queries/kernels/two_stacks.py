@@ -34,7 +34,7 @@ FRONT, BACK, OLDEST, DUE, KEY_WORDS = range(5)
 PANE, FOLLOWING, WORDS = range(3)
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, cache=True)
 def merge(ops: np.ndarray, ints: np.ndarray, i: int, at: int, more: np.ndarray, k: int, more_at: int) -> None:
     """Add the words of row k of the second table, from `more_at` on, to those of row i of the first."""
     for j in range(ops.shape[0]):
@@ -47,7 +47,7 @@ def merge(ops: np.ndarray, ints: np.ndarray, i: int, at: int, more: np.ndarray, 
             ints[i, at + j] = max(ints[i, at + j], word)
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, cache=True)
 def copy(ops: np.ndarray, ints: np.ndarray, i: int, at: int, source: np.ndarray, k: int, source_at: int) -> None:
     for j in range(ops.shape[0]):
         ints[i, at + j] = source[k, source_at + j]
