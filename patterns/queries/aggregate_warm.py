@@ -51,7 +51,7 @@ def warm_up() -> None:
     exact.variances(counts, words, 0, words, 0, 0)
     TwoStacks(layout, 1, 1).advance(frozen(np.zeros(1, np.int64)), frozen(np.zeros(1, np.int64)), layout.blank(1), 1)
     rows, ranks = np.empty((0, 4), np.int64), np.empty((0, 1), np.int64)
-    order.merge(rows, rows, counts, 0, rows)
+    order.merge(rows, rows, counts, rows)
     order.selected(rows, counts, counts, counts, 1, ranks, ranks)
     spent = time.perf_counter() - begin
     if spent > _NOTICEABLE_S:

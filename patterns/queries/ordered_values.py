@@ -46,7 +46,9 @@ class OrderedWindows:
         ascending = np.take_along_axis(ranks, turn, axis=1)
         found = np.empty(ranks.shape, np.int64)
         for first, last, taken in self._steps(windows, new[:, PANE]):
-            self._merge(new[:taken], starts, int(windows[first]) * self._per_slide)
+            needed = starts.copy()
+            np.minimum.at(needed, codes[first:], windows[first:] * self._per_slide)
+            self._merge(new[:taken], needed)
             new = new[taken:]
             low, high = (np.searchsorted(self._rows[:, CODE], codes[first:last], side) for side in ("left", "right"))
             selected(self._rows, low, high, windows[first:last] * self._per_slide, self._per_window,
@@ -72,12 +74,12 @@ class OrderedWindows:
             yield first, last, max(upto - done, 0)
             first, done = last, max(upto, done)
 
-    def _merge(self, new: np.ndarray, starts: np.ndarray, from_pane: int) -> None:
+    def _merge(self, new: np.ndarray, starts: np.ndarray) -> None:
         new = new[np.lexsort((new[:, VALUE], new[:, CODE]))]
         size = len(self._rows) + len(new)
         if len(self._spare) < size:
             self._spare = np.empty((2 * size, 4), np.int64)
-        used = merge(self._rows, new, starts, from_pane, self._spare)
+        used = merge(self._rows, new, starts, self._spare)
         self._whole, self._spare = self._spare, self._whole
         self._rows = self._whole[:used]
 

@@ -14,9 +14,9 @@ CODE, VALUE, PANE, WEIGHT = range(4)
 
 
 @njit(nogil=True, cache=True)
-def _kept(rows: np.ndarray, row: int, starts: np.ndarray, from_pane: int, result: np.ndarray, used: int) -> int:
+def _kept(rows: np.ndarray, row: int, starts: np.ndarray, result: np.ndarray, used: int) -> int:
     """Write the row to `result` if it is needed; how many rows there are then."""
-    if rows[row, PANE] >= from_pane or rows[row, PANE] >= starts[rows[row, CODE]]:
+    if rows[row, PANE] >= starts[rows[row, CODE]]:
         for column in range(4):
             result[used, column] = rows[row, column]
         used += 1
@@ -24,19 +24,19 @@ def _kept(rows: np.ndarray, row: int, starts: np.ndarray, from_pane: int, result
 
 
 @njit(nogil=True, cache=True)
-def merge(rows: np.ndarray, more: np.ndarray, starts: np.ndarray, from_pane: int, result: np.ndarray) -> int:
+def merge(rows: np.ndarray, more: np.ndarray, starts: np.ndarray, result: np.ndarray) -> int:
     """Write `rows` and `more`, both sorted by code, then value, to `result`, but not what no window needs any more.
 
-    A row is needed if its pane is at or after `from_pane`, or `starts[code]`. Returns the number of rows.
+    A row is needed if its pane is at or after `starts[code]`. Returns the number of rows.
     """
     k, used = 0, 0
     for i in range(rows.shape[0] + 1):
         while k < more.shape[0] and (i == rows.shape[0] or more[k, CODE] < rows[i, CODE] or (
                 more[k, CODE] == rows[i, CODE] and more[k, VALUE] < rows[i, VALUE])):
-            used = _kept(more, k, starts, from_pane, result, used)
+            used = _kept(more, k, starts, result, used)
             k += 1
         if i < rows.shape[0]:
-            used = _kept(rows, i, starts, from_pane, result, used)
+            used = _kept(rows, i, starts, result, used)
     return used
 
 
