@@ -157,3 +157,9 @@ def test_largest_k_of_skylines_matches_brute_force(data: str, dims: int) -> None
             cut = finder.of_groups(points, bounds, wanted, dims)
             chosen = np.lexsort((np.arange(len(x)), cut))[:wanted]
             assert np.array_equal(chosen, np.lexsort((np.arange(len(x)), true))[:wanted])
+
+
+def test_thirty_two_dimensions_match_brute_force() -> None:
+    x = points_of("ties", 500, 32, seed=1) // 3  # zeros and ones: some do dominate
+    panes = np.arange(500) // 25
+    assert run(x, panes, 8, 2, step=3) == brute(x, panes, 8, 2)
