@@ -37,8 +37,8 @@ def offers(count: int, seed: int = 7) -> pa.Table:
     names = pa.array([f"hotel-{number:04d}" for number in range(2000)])
     distance = np.round(rng.gamma(2.0, 2.5, count), 2)
     rating = np.round(np.clip(rng.normal(7.6, 1.1, count), 1, 10), 1)
-    price = 20 + 8 * np.maximum(rating - 5, 0) + 30 / (1 + distance) + rng.gamma(2.0, 45.0, count)
-    reviews = np.rint(rng.lognormal(3.0 + 0.3 * rating, 0.5)).astype(np.int64)
+    price = 25 + 4 * np.maximum(rating - 5, 0) + 10 / (1 + distance) + rng.gamma(2.0, 45.0, count)
+    reviews = np.rint(rng.lognormal(1.5 + 0.55 * rating, 0.12)).astype(np.int64)
     return pa.table({
         "ts": pa.array(start_us + arrivals_us(count, 20_000, 1_000, rng), pa.timestamp("us", tz="UTC")),
         "offer": np.arange(count),

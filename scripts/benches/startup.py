@@ -1,53 +1,50 @@
 """How long each engine takes from a new process to its first answer, and the product to its first window.
 
-Cold is the first start of a fresh process after the files were read once before (a cold disk cache cannot be
-made without the administrator's rights); warm is a second start inside the same process.
+A cold start is the first one of a fresh process, imports and all (the files have been read before: a cold disk
+cache cannot be made without the administrator's rights); a warm start is the second one inside the same process.
+The peers are the engines as they come, without our settings.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 REPEATS = 5
 
-SPARK = """
+_TWICE = """
 import json, time
-def once():
+def timed():
     started = time.perf_counter()
-    from spark_glue.session import start_session
-    spark = start_session()
-    assert spark.range(1).collect()[0].id == 0
+    {start}
     spent = time.perf_counter() - started
-    spark.stop()
+    {stop}
     return spent
-print(json.dumps({"cold": once(), "warm": once()}))
+print(json.dumps({{"cold": timed(), "warm": timed()}}))
 """
 
-RAY = """
-import json, time
-def once():
-    started = time.perf_counter()
-    import ray
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR",
-             _node_ip_address="127.0.0.1")
-    class Echo:
-        def reply(self): return 1
-    assert ray.get(ray.remote(Echo).remote().reply.remote()) == 1
-    spent = time.perf_counter() - started
-    ray.shutdown()
-    return spent
-print(json.dumps({"cold": once(), "warm": once()}))
-"""
+OURS_SPARK = _TWICE.format(
+    start="from spark_glue.session import start_session; assert start_session().range(1).count() == 1",
+    stop="start_session().stop()")
+PLAIN_SPARK = _TWICE.format(
+    start="from pyspark.sql import SparkSession; assert SparkSession.builder.getOrCreate().range(1).count() == 1",
+    stop="SparkSession.getActiveSession().stop()")
+_ECHO = "assert ray.get(ray.remote(lambda: 1).remote()) == 1"
+OURS_RAY = _TWICE.format(
+    start=f"import ray; from runtime.actors import ensure_ray, stop_ray; ensure_ray(); {_ECHO}", stop="stop_ray()")
+PLAIN_RAY = _TWICE.format(start=f"import ray; ray.init(log_to_driver=False, logging_level='ERROR'); {_ECHO}",
+                          stop="ray.shutdown()")
 
-IMPORTS = {"spark": "pyspark.sql", "ray": "ray", "windowfarm": "patterns"}
+ENGINES = {"spark": {"windowfarm": OURS_SPARK, "plain spark": PLAIN_SPARK},
+           "ray": {"windowfarm": OURS_RAY, "plain ray": PLAIN_RAY}}
+IMPORTS = {"plain spark": "pyspark.sql", "plain ray": "ray", "windowfarm": "patterns"}
 
 
 def run(quick: bool) -> Iterator[dict[str, Any]]:
@@ -56,35 +53,49 @@ def run(quick: bool) -> Iterator[dict[str, Any]]:
         for subject, module in IMPORTS.items():
             spent, _ = timed([sys.executable, "-c", f"import {module}"])
             yield record(f"import {module}", subject, spent, repeat)
-    if quick:
-        return
-    for repeat in range(REPEATS):
-        for subject, program in (("spark", SPARK), ("ray", RAY)):
-            _, answer = timed([sys.executable, "-c", program])
-            for case, spent in json.loads(answer.splitlines()[-1]).items():
-                yield record(f"{case} start", subject, spent, repeat)
-        if find_spec("apps") and find_spec("apps.skyline"):
-            yield from main_job(repeat)
+    for repeat in range(0 if quick else REPEATS):
+        for engine, programs in ENGINES.items():
+            for subject, program in programs.items():
+                yield from starts(engine, subject, program, repeat)
+        for executor in ("inline", "ray"):
+            yield from main_job(executor, repeat)
 
 
-def main_job(repeat: int) -> Iterator[dict[str, Any]]:
-    """The whole command on ten rows, and its own account of the time before the first batch."""
+def starts(engine: str, subject: str, program: str, repeat: int) -> Iterator[dict[str, Any]]:
+    """Cold and warm start of one engine."""
+    _, answer = timed([sys.executable, "-c", program])
+    for case, spent in json.loads(answer.splitlines()[-1]).items():
+        yield record(f"{engine}, {case}", subject, spent, repeat)
+
+
+def main_job(executor: str, repeat: int) -> Iterator[dict[str, Any]]:
+    """The whole command on ten rows, both engines and all, and its own account of the time to the first batch."""
     with tempfile.TemporaryDirectory() as folder:
         data, stats = Path(folder) / "tiny.csv", Path(folder) / "stats.json"
         data.write_text("ts,a,b\n" + "".join(f"{row},{row % 3},{row % 5}\n" for row in range(10)))
-        spent, _ = timed([sys.executable, "-m", "apps.skyline", "--quiet", "--input", str(data),
-                          "--time", "ts", "--dims", "a,b", "--window", "5us",
+        spent, _ = timed([sys.executable, "-m", "apps.skyline", "--quiet", "--input", str(data), "--executor",
+                          executor, "--time", "ts", "--dims", "a,b", "--window", "5us",
                           "--output", f"{folder}/out.parquet", "--stats", str(stats)])
-        yield record("tiny job", "windowfarm", spent, repeat)
-        yield record("tiny job, before the first batch", "windowfarm",
-                     json.loads(stats.read_text())["startup_s"], repeat)
+        figures = json.loads(stats.read_text())
+        assert figures["windows"] == 2
+        yield record(f"job on {executor}, to the first window", "windowfarm",
+                     figures["startup_s"] + figures["latency_ms"]["p50"] / 1000, repeat)
+        yield record(f"job on {executor}, in all", "windowfarm", spent, repeat)
 
 
 def timed(command: list[str]) -> tuple[float, str]:
     """Seconds that `command` took, and what it printed."""
     started = time.perf_counter()
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    # The tasks' Python is ours for plain Spark too: `python3` of the PATH need not have pyspark.
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True,
+                          env={**os.environ, "PYSPARK_PYTHON": sys.executable, "JAVA_HOME": java()})
     return time.perf_counter() - started, done.stdout
+
+
+def java() -> str:
+    """A home of Java that plain Spark starts with."""
+    from spark_glue.java import home_for_spark, java_home
+    return str(home_for_spark(java_home()))
 
 
 def record(case: str, subject: str, value: float, repeat: int) -> dict[str, Any]:

@@ -52,7 +52,8 @@ def test_parquet_with_another_ending_is_recognised(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("one, other, both", [
     (pa.null(), pa.int64(), pa.int64()), (pa.int64(), pa.float64(), pa.float64()),
-    (US, pa.timestamp("ns"), pa.timestamp("ns")), (pa.date32(), US, US), (US, pa.timestamp("us", "UTC"), pa.string()), (pa.int64(), pa.string(), pa.string()),
+    (US, pa.timestamp("ns"), pa.timestamp("ns")), (pa.date32(), US, US),
+    (US, pa.timestamp("us", "UTC"), pa.string()), (pa.int64(), pa.string(), pa.string()),
     (pa.bool_(), pa.int64(), pa.string())])
 def test_common_type_holds_both(one: pa.DataType, other: pa.DataType, both: pa.DataType) -> None:
     assert common(one, other) == both == common(other, one)
