@@ -27,7 +27,9 @@ class KeyCodes:
         """The code of every value; new keys get the next ones."""
         if not len(column):
             return np.empty(0, np.int64)
-        if pa.types.is_integer(column.type) and not column.null_count:
+        if pa.types.is_dictionary(column.type) and pa.types.is_integer(column.type.value_type):
+            column = column.dictionary_decode()
+        if pa.types.is_integer(column.type):
             return self._integers(column)
         encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         translate = np.empty(len(encoded.dictionary), np.int64)

@@ -58,10 +58,11 @@ class ByWindow:
         at = batch.columns[AT]
         if not len(at):
             return
-        first, last = self.grid.first_window(at), self.grid.last_window(at)
-        if self.grid.length >= self.grid.slide * self.degree and int(first.min()) > 0:
+        oldest = self.grid.first_window(at.min(keepdims=True))
+        if self.grid.length >= self.grid.slide * self.degree and int(oldest[0]) > 0:
             yield batch, None  # every item lies in at least `degree` windows in a row
             return
+        first, last = self.grid.first_window(at), self.grid.last_window(at)
         held = last - first
         batch, shift = with_rows(batch), first + codes_of(batch) if self.keyed else first
         for worker in range(self.degree):

@@ -359,6 +359,7 @@ def unpacked(columns: Columns, low: int, high: int) -> Any:
 
 
 def sliced(columns: Columns, low: int, high: int) -> Columns:
-    """The items of one pane and key."""
+    """The items of one pane and key, without what only served to put them in order."""
     # Copied: a quiet key must not keep everybody's items of the time.
-    return {name: column[low:high].copy() for name, column in columns.items() if name not in ("pane", "code")}
+    return {name: column[low:high].copy() for name, column in columns.items()
+            if name not in ("pane", "code", AT, KEY, ROW)}
