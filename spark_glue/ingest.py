@@ -4,6 +4,8 @@
     source = ingest(start_session(), inputs, folder)                                 the Spark job
     Stream.of(source, time="ts", disorder="sort")...
 
+What Spark has computed, any DataFrame, takes the same way out: `ordered_source(frame, "ts", folder)`.
+
 A task reads its split with Arrow (see `readers` for why), takes bad rows out or reports the first one, sorts
 and writes segments, and answers with a few numbers: no row passes through the Java process.
 """
@@ -24,7 +26,7 @@ from spark_glue.files import PARQUET, find_files
 from spark_glue.handoff import OrderedSource
 from spark_glue.readers import PORTION_ROWS, Split
 from spark_glue.schemas import Column, Head, head_of, plan_columns
-from spark_glue.tasks import Answer, Inputs, split_task
+from spark_glue.tasks import Answer, Inputs, partition_task, split_task
 
 _ANSWER = "answer string"
 
@@ -87,6 +89,21 @@ def ingest(spark: Any, inputs: Inputs, folder: Path) -> OrderedSource:
         inputs = replace(inputs, columns=_widened(inputs.columns, wider))
         shutil.rmtree(target)
     return source_of(answers, inputs.schema, inputs.time, target, inputs.on_bad_row)
+
+
+def ordered_source(frame: Any, time: str, folder: Path, *, key: str | None = None, numeric: Sequence[str] = (),
+                   on_bad_row: str = "fail") -> OrderedSource:
+    """The rows of a Spark DataFrame by time, through segments in `folder`: rows of equal time by partition, then row.
+
+    Unlike `DataFrame.toArrow`, which a stream uses otherwise, all partitions sort and write side by side and
+    the driver holds none of it in memory.
+    """
+    read = tuple(dict.fromkeys([time, *([key] if key else []), *numeric]))
+    schema = frame.limit(0).toArrow().schema
+    folder.mkdir(parents=True, exist_ok=True)
+    found = frame.mapInArrow(partition_task(time, read, on_bad_row, folder), _ANSWER).collect()
+    answers = sorted((Answer.from_text(row.answer) for row in found), key=lambda answer: answer.split)
+    return source_of(answers, schema, time, folder, on_bad_row)
 
 
 def run_tasks(spark: Any, tasks: int, task: Callable[[int], Answer]) -> list[Answer]:

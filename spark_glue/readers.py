@@ -51,7 +51,7 @@ def read_split(split: Split, columns: Sequence[Column], must_hold: Sequence[str]
     reader = {PARQUET: _parquet, CSV: _csv}.get(split.file.kind, _json)
     row = split.first_row
     try:
-        for portion in _portions(reader(split, {column.name: column for column in columns}, must_hold)):
+        for portion in portions(reader(split, {column.name: column for column in columns}, must_hold)):
             yield row, _completed(portion, columns)
             row += portion.num_rows
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, UnicodeDecodeError) as error:
@@ -59,7 +59,8 @@ def read_split(split: Split, columns: Sequence[Column], must_hold: Sequence[str]
                             f"{one_line(error)}: check that the file is complete and of that format") from None
 
 
-def _portions(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+def portions(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """The rows of `tables` in portions of about `PORTION_ROWS`."""
     waiting: list[pa.Table] = []
     for table in tables:
         waiting.append(table)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from runtime.errors import BadInputError
 from spark_glue.check import BadRow, WiderNeeded, bad_rows, bad_values, converted, first_bad
-from spark_glue.readers import Split, read_split
+from spark_glue.readers import Split, portions, read_split
 from spark_glue.schemas import Column, Head
 from spark_glue.segments import SegmentFile, write_segment
 
@@ -72,6 +72,23 @@ def split_task(splits: Sequence[Split], inputs: Inputs, folder: Path) -> Callabl
         except BadInputError as error:
             return Answer(number, error=str(error))
         return keeper.answer()
+
+    return task
+
+
+def partition_task(time: str, read: Sequence[str], on_bad_row: str, folder: Path,
+                   ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """As `split_task`, for the partitions of a DataFrame: rows come from Spark, portion by portion."""
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+        number = TaskContext.get().partitionId()
+        keeper = Keeper(number, f"partition {number}", time, read, on_bad_row, folder)
+        row = 0
+        for portion in portions(pa.Table.from_batches([batch]) for batch in batches):
+            if not keeper.take(row, portion, portion):
+                break
+            row += portion.num_rows
+        yield pa.RecordBatch.from_pydict({"answer": [keeper.answer().to_text()]})
 
     return task
 
