@@ -119,6 +119,22 @@ def test_decomposable_functions_on_every_pattern_equal_the_oracle(data: Any, key
             name: text(items, held) for name, (_, _, held) in wanted.items()}
 
 
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(data=st.data(), seed=st.integers(0, 9), degree=DEGREES,
+       times=st.lists(st.integers(0, 25), min_size=1, max_size=20))
+def test_functions_see_items_that_come_out_of_order_in_order_of_time(data: Any, seed: int, degree: int,
+                                                                     times: list[int]) -> None:
+    items = [{"ts": ts, "value": number + 0.5} for number, ts in enumerate(times)]
+    kept = [items[index] for index in oracle.admitted(items, oracle.bounded(times, 4)[1])]
+    query = data.draw(st.sampled_from([WHOLE, GROWING, SLIDING]))
+    batches = (pa.Table.from_pylist(items[start:start + 3]) for start in range(0, len(items), 3))
+    stream = Stream.of(batches, time="ts", disorder="bounded:4us")
+    pattern = data.draw(st.sampled_from([WinSeq(), WinFarm(workers=degree), WinFarm(workers=degree, model="agnostic")]))
+    report = stream.window(TimeWindow(6, slide=4)).apply(query, pattern).run("inline", seed=seed)
+    assert {row["window_id"]: row["values"] for row in report.results.to_pylist()} == {
+        wid: text(kept, held) for (_, wid), (_, _, held) in oracle.time_windows(kept, 6, 4).items()}
+
+
 def test_combining_a_window_of_many_panes_takes_a_constant_number_of_calls_per_slide() -> None:
     calls = [0]
 
