@@ -131,7 +131,7 @@ def settings(cores: int, ui: bool) -> dict[str, str]:
 def java_options() -> str:
     """Options of the Java process: the log settings, and nothing on the terminal about them."""
     return (f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()} -Xlog:disable -Xlog:all=off "
-            f"-XX:-UsePerfData -Djava.io.tmpdir={_folders[-1]}")
+            f"-XX:-UsePerfData -Djava.io.tmpdir=\"{_folders[-1]}\"")
 
 
 def memory_mb() -> int:
