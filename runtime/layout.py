@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from runtime.arena import Arena, ArenaReader
+from runtime.channel.contract import Receiver, Sender
+from runtime.channel.remote import Link, RemoteReceiver, RemoteSender
 from runtime.channel.segment import ArenaSpec, RingSpec, Segment, SegmentLayout
 from runtime.host import Host
 from runtime.message import Message
@@ -19,6 +21,7 @@ class Layout:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
+        self.far_ends: list[RemoteSender | RemoteReceiver] = []     # those of the hosts made here
         self.number = {name: place for place, name in enumerate(
             (SOURCE, SINK, *(spec.name for spec in graph.nodes)))}
         self.ring = {edge: place for place, edge in enumerate(crossing_edges(graph))}
@@ -37,16 +40,38 @@ class Layout:
         return self.number[self.graph.hosts()[host][0].name]
 
     def host(self, segment: Segment, name: str, nodes: dict[str, Node],
-             source: Iterator[Message | None] | None = None) -> Host:
-        """The host `name`, wired to its peers through `segment`."""
-        own = {node: segment.arena(number) for node, number in self.arenas.items() if node in nodes}
-        cells, inlets = wire(self.graph, nodes, {node: segment.words(self.number[node]) for node in nodes},
-                             lambda edge: segment.sender(self.ring[edge]),
-                             lambda edge: segment.receiver(self.ring[edge]), own,
-                             lambda edge: self.bell(place_of(self.graph, self.graph.edges[edge].target)))
+             source: Iterator[Message | None] | None = None, far: Mapping[int, Link] | None = None) -> Host:
+        """The host `name`, wired to its peers through `segment`; `far` are the links of edges to other machines."""
+        far = far or {}
         bell = segment.bell(self.bell(name))
+        own = {node: segment.arena(number) for node, number in self.arenas.items() if node in nodes}
+
+        def sender(edge: int) -> Sender:
+            if edge in far:
+                end = RemoteSender(far[edge], bell, self.graph.edges[edge].capacity_bytes, lambda: segment.aborted,
+                                   self._edge_name(edge))
+                self.far_ends.append(end)
+                return end
+            return segment.sender(self.ring[edge])
+
+        def receiver(edge: int) -> Receiver:
+            if edge in far:
+                end = RemoteReceiver(far[edge], bell, self.graph.edges[edge].capacity_bytes, lambda: segment.aborted,
+                                     self._edge_name(edge))
+                self.far_ends.append(end)
+                return end
+            return segment.receiver(self.ring[edge])
+
+        def reader(edge: int) -> int:
+            return -1 if edge in far else self.bell(place_of(self.graph, self.graph.edges[edge].target))
+
+        words = {node: segment.words(self.number[node]) for node in nodes}
+        cells, inlets = wire(self.graph, nodes, words, sender, receiver, own, reader)
         readers: dict[int, Arena | ArenaReader] = {self.arenas[node]: arena for node, arena in own.items()}
         for number, spec in enumerate(self.segment.arenas):
             if number not in readers and self.bell(name) in spec.readers:
                 readers[number] = segment.arena_reader(number, self.bell(name))
         return Host(cells, inlets, source=source, bell_value=bell.value, wait=bell.wait, readers=readers)
+
+    def _edge_name(self, edge: int) -> str:
+        return f"channel {self.graph.edges[edge].source} -> {self.graph.edges[edge].target}"

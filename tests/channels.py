@@ -7,21 +7,25 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from runtime.channel.contract import AnyBell, Receiver, Sender, wait_for
 from runtime.channel.local import LocalBell, LocalChannel
+from runtime.channel.remote import Link, Mailbox, RemoteReceiver, RemoteSender
 from runtime.channel.segment import RingSpec, Segment, SegmentAddress, SegmentLayout
 from runtime.message import Batch, Message
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Longer than anything takes that works; tests wait for events, never for time to pass.
 PATIENCE_S = 60.0
+_KEEPER: list[Any] = []                             # of the contract on Ray: the actor, and numbers not used yet
 
 
 @dataclass
@@ -50,6 +54,29 @@ def ring_pair(capacity_bytes: int) -> Pair:
     return pair
 
 
+def remote_pair(capacity_bytes: int) -> Pair:
+    """A channel through a mailbox, as between machines; the calls to it are plain ones, or Ray's if told so."""
+    link: Link = Mailbox()
+    if os.environ.get("WINDOWFARM_REMOTE_PAIR") == "ray":
+        link = _ray_link()
+    bells = LocalBell(), LocalBell()
+    return Pair(RemoteSender(link, bells[0], capacity_bytes), RemoteReceiver(link, bells[1], capacity_bytes), *bells)
+
+
+def _ray_link() -> Link:
+    """A mailbox of its own in a keeper on a node of the Ray cluster that this process is not on."""
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+    from runtime.actors.keeper import Keeper, RayLink
+    if not _KEEPER:
+        own = ray.get_runtime_context().get_node_id()
+        other = next(node["NodeID"] for node in ray.nodes() if node["Alive"] and node["NodeID"] != own)
+        remote = ray.remote(num_cpus=0, max_concurrency=400)(Keeper)
+        where = NodeAffinitySchedulingStrategy(other, soft=False)
+        _KEEPER.extend([remote.options(scheduling_strategy=where).remote(range(100)), iter(range(100))])
+    return RayLink(_KEEPER[0], next(_KEEPER[1]))
+
+
 def batch(rows: int, start: int = 0) -> Batch:
     """`rows` items whose contents follow from `start`."""
     return Batch({"id": np.arange(start, start + rows), "x": np.arange(rows * 3.0).reshape(rows, 3) + start,
@@ -72,6 +99,15 @@ def receive(receiver: Receiver, bell: AnyBell, timeout_s: float = PATIENCE_S) ->
     message = wait_for(receiver.try_receive, bell, (receiver,), timeout_s)
     assert message is not None, "nothing arrived"
     return message
+
+
+def eventually(condition: Callable[[], bool]) -> bool:
+    """Whether `condition` comes true; at once where nothing is between the two ends, soon elsewhere."""
+    until_s = time.monotonic() + PATIENCE_S
+    while not condition():
+        if time.monotonic() > until_s:
+            return False
+    return True
 
 
 @contextlib.contextmanager

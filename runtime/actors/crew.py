@@ -10,10 +10,12 @@ from typing import Any
 
 import ray
 from ray.exceptions import ActorDiedError, ActorUnavailableError, RayError, RayTaskError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from runtime.actors.actor import NodeActor
+from runtime.actors.keeper import Site, machines_of
 from runtime.channel.liveness import alive
-from runtime.channel.segment import SegmentAddress, holders
+from runtime.channel.segment import Segment, holders
 from runtime.errors import NodeError, StalledError
 from runtime.placement import ActorOptions
 from runtime.topology import Graph
@@ -23,24 +25,29 @@ _GONE_AFTER_S = 5.0
 
 
 class Crew:
-    """One actor per host of `graph` but the driver's, named `<prefix>/<host>`."""
+    """One actor per host of `graph` but the driver's, named `<prefix>/<host>`, on the machines that Ray has."""
 
-    def __init__(self, graph: Graph, prefix: str, address: SegmentAddress, options: ActorOptions) -> None:
+    def __init__(self, graph: Graph, prefix: str, segment: Segment, options: ActorOptions) -> None:
         hosts = [host for host in graph.hosts() if host != DRIVER]
-        self._options, self._segment = options, address
+        self._options, self._segment = options, segment.address
         self._processes: dict[str, tuple[int, int]] = {}
+        self._own = ray.get_runtime_context().get_node_id()
+        cores = {node["NodeID"]: int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]}
+        self._places = machines_of(hosts, cores, self._own)
+        self.site = Site(graph, self._places, self._own, segment.address.name, segment.layout)
         self.actors: dict[str, Any] = {}
-        if not hosts:
-            return
-        # A share of the cores each, so that a farm larger than the machine still starts.
-        share = min(1.0, int(1000 * ray.cluster_resources().get("CPU", 1) / len(hosts)) / 1000)
-        settings: dict[str, Any] = {"num_cpus": max(share, 0.001), "max_restarts": 0}
-        if options.preload:
-            settings["runtime_env"] = {"env_vars": {"LD_PRELOAD": options.preload}}
-        remote = ray.remote(**settings)(NodeActor)
+        remote = ray.remote(max_restarts=0)(NodeActor)
         for number, host in enumerate(hosts):
-            self.actors[host] = remote.options(name=f"{prefix}/{host}").remote(
-                graph, host, address, options.core(number), options.nice)
+            machine = self._places[host]
+            # A share of the cores each, so that a farm larger than the machine still starts.
+            sharing = sum(place == machine for place in self._places.values())
+            share = min(1.0, int(1000 * cores[machine] / sharing) / 1000)
+            self.actors[host] = remote.options(
+                name=f"{prefix}/{host}", num_cpus=max(share, 0.001),
+                scheduling_strategy=NodeAffinitySchedulingStrategy(machine, soft=False),
+                **({"runtime_env": {"env_vars": {"LD_PRELOAD": options.preload}}} if options.preload else {}),
+            ).remote(graph, host, self.site.addresses.get(machine, segment.address), self.site.links(host),
+                     options.core(number), options.nice)
 
     def wait_until_ready(self) -> None:
         """Return when every actor is built; NodeError or StalledError, with its name, if one is not."""
@@ -59,12 +66,15 @@ class Crew:
                 self._processes[calls[call]] = ray.get(call)
 
     def pid(self, host: str) -> int:
-        """The number of the process of `host`, 0 if it has not started."""
-        return self._processes.get(host, (0, 0))[0]
+        """The number of the process of `host`, 0 if it has not started or is on another machine."""
+        return self._at_home().get(host, (0, 0))[0]
 
     def dead(self) -> list[str]:
-        """The hosts whose process is gone."""
-        return [host for host, process in self._processes.items() if not alive(*process)]
+        """The hosts on this machine whose process is gone."""
+        return [host for host, process in self._at_home().items() if not alive(*process)]
+
+    def _at_home(self) -> dict[str, tuple[int, int]]:
+        return {host: process for host, process in self._processes.items() if self._places[host] == self._own}
 
     def dismiss(self) -> None:
         """End all actors and wait until their processes are gone, also those that are stopped.
@@ -75,6 +85,7 @@ class Crew:
         for actor in self.actors.values():
             with contextlib.suppress(RayError):
                 ray.kill(actor)
+        self.site.dismiss()
         until_s = time.monotonic() + _GONE_AFTER_S
         while (left := self._left()) and time.monotonic() < until_s:
             for pid in left:
@@ -85,7 +96,7 @@ class Crew:
     def _left(self) -> list[int]:
         if len(self._processes) < len(self.actors):
             return holders(self._segment)
-        return [pid for pid, started in self._processes.values() if alive(pid, started)]
+        return [pid for pid, started in self._at_home().values() if alive(pid, started)]
 
 
 def error_of(call: Any) -> Exception | None:

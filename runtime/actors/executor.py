@@ -40,13 +40,13 @@ def run_on_ray(graph: Graph, source: Iterator[Message | None], take: Callable[[M
     run = f"{name}-{uuid.uuid4().hex[:6]}"
     layout = Layout(graph)
     segment = Segment.create(run, layout.segment)
-    crew = Crew(graph, f"{run}/{pattern}", segment.address, actor_options or ActorOptions())
+    crew = Crew(graph, f"{run}/{pattern}", segment, actor_options or ActorOptions())
     supervisor = None
     try:
         crew.wait_until_ready()
         nodes: dict[str, Node] = {SOURCE: Node(), **{spec.name: spec.make() for spec in graph.hosts().get(DRIVER, [])},
                                   SINK: Sink(take)}
-        host = layout.host(segment, DRIVER, nodes, source)
+        host = layout.host(segment, DRIVER, nodes, source, crew.site.links(DRIVER))
         supervisor = Supervisor(layout, crew, segment, stall_s, Metrics(run, pattern))
         supervisor.start()
         if on_start is not None:
@@ -57,12 +57,16 @@ def run_on_ray(graph: Graph, source: Iterator[Message | None], take: Callable[[M
             supervisor.raise_failure()
             raise
         supervisor.finish()
+        crew.site.fetch(segment, layout.number)
         figures = tuple(NodeStats.from_words(node, segment.words(number).copy())
                         for node, number in layout.number.items())
         return figures, segment.size_bytes, dashboard_address()
     finally:
         segment.abort()
+        crew.site.abort()
         if supervisor is not None:
             supervisor.stop()
         crew.dismiss()
+        for end in layout.far_ends:
+            end.join()  # no thread of the run may meet a Ray that was shut down
         segment.close()

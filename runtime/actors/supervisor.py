@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 
 import ray
-from ray.exceptions import ActorDiedError, ActorUnavailableError
+from ray.exceptions import ActorDiedError, ActorUnavailableError, RayError
 
 from runtime import statistics as st
 from runtime.actors.crew import Crew, error_of, node_error
@@ -85,12 +86,15 @@ class Supervisor:
                 return
 
     def _publish(self) -> None:
+        with contextlib.suppress(RayError):
+            self._crew.site.fetch(self._segment, self._number)
         for name, number in self._number.items():
             self._metrics.publish(name, self._segment.words(number))
 
     def _fail(self, failure: WindowfarmError) -> None:
         self._failure = failure
         self._segment.abort()
+        self._crew.site.abort()
 
     def _first_cause(self, errors: list[tuple[str, Exception]], waiting: list[ray.ObjectRef]) -> WindowfarmError:
         """The failure behind `errors`: a closed channel is only the echo of another node's end."""
