@@ -88,6 +88,14 @@ def test_job_statistics_file_has_all_figures(tmp_path: Path, spark: Any, ray: No
     assert {node["name"] for node in figures["nodes"]} >= {"worker-0", "worker-1"}
 
 
+def test_job_inline_does_not_start_ray(tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("ray was started")
+    monkeypatch.setattr("apps.common_engines.Engines.start_ray", refuse)
+    case = CASES[0]
+    assert found(run(case, tmp_path, "--executor", "inline"), case) == case.expected()
+
+
 def test_job_picture_and_table_are_made(tmp_path: Path, spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
     case, plot = CASES[0], tmp_path / "last.png"
     arguments = [argument for argument in case.arguments(case.write(tmp_path)) if argument != "--quiet"]
