@@ -19,8 +19,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from patterns.queries.function_states import (CombinedPanes, FunctionWindows, GrowingWindows, Held, ItemPanes,
-                                              SlidingPanes, ValuePanes, WholeWindows, sliced, unpacked)
+from patterns.queries.function_panes import ItemPanes, ValuePanes, sliced, unpacked
+from patterns.queries.function_states import (CombinedPanes, FunctionWindows, GrowingWindows, Held, SlidingPanes,
+                                              WholeWindows)
 from patterns.queries.function_values import RESERVED, ResultRows
 from patterns.query import PaneState
 from runtime.errors import SpecError
