@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Protocol
 
-import numpy as np
 
 from patterns.engine import AT, by_residue, codes_of, with_rows
 from patterns.window import Grid
@@ -122,13 +121,3 @@ class Nested:
                 for piece, workers in rule.route(part):
                     ports = range(degree) if workers is None else workers
                     yield piece, [first_ports[replica] + port for port in ports]
-
-
-def stable_hash(codes: np.ndarray) -> np.ndarray:
-    """A well-mixed 63-bit number for each integer, the same in every process and run (splitmix64)."""
-    with np.errstate(over="ignore"):
-        mixed = codes.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        mixed ^= mixed >> np.uint64(31)
-    return (mixed >> np.uint64(1)).astype(np.int64)

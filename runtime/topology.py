@@ -24,6 +24,7 @@ from runtime.node import SINK, SOURCE, Node
 # Small enough to stay in the processor's cache: a ring of 16 MiB moves half as many rows per second.
 DEFAULT_CAPACITY_BYTES = 4 << 20
 FEEDBACK_CAPACITY_BYTES = 256 << 10
+LEAST_CAPACITY_BYTES = 1024
 DEFAULT_ARENA_BYTES = 32 << 20
 MULTICASTS = ("copy", "shared")
 
@@ -86,6 +87,8 @@ def node(name: str, make: Callable[[], Node], host: str = "", *, arena_bytes: in
 
 def pipe(*blocks: Block) -> Block:
     """One block after the other; several exits before several entries become an all-to-all."""
+    if not blocks:
+        raise SpecError("a pipe must hold at least one block, got none")
     edges = [edge for block in blocks for edge in block.edges]
     for left, right in zip(blocks, blocks[1:], strict=False):
         edges += [Edge(source, target) for source in left.exits for target in right.entries]
@@ -162,10 +165,19 @@ class Graph:
             targets = [edge.target for edge in self.outputs(name) if not edge.feedback]
             loops = [edge.target for edge in self.outputs(name) if edge.feedback]
             line = f"{name} -> {', '.join(targets) or 'nothing'}"
-            lines.append(line + (f" (feedback to {', '.join(loops)})" if loops else ""))
+            lines.append(line + (f" (feedback to {', '.join(loops)})" if loops else "") + self._extras(name))
         fused = [f"in {place}: {', '.join(spec.name for spec in specs)}"
                  for place, specs in self.hosts().items() if len(specs) > 1 or specs[0].host]
         return "\n".join(lines + fused)
+
+    def _extras(self, name: str) -> str:
+        spec = next((spec for spec in self.nodes if spec.name == name), None)
+        if spec is None or not (spec.arena_bytes or spec.overflow_bytes):
+            return ""
+        parts = [f"arena of {spec.arena_bytes:,} bytes"] if spec.arena_bytes else []
+        parts += ["batches written once for all readers"] if spec.multicast == "shared" else []
+        parts += [f"{spec.overflow_bytes:,} bytes may wait at each output"] if spec.overflow_bytes else []
+        return f" [{', '.join(parts)}]"
 
     def to_dot(self) -> str:
         """The graph in Graphviz's language; processes are boxes around their nodes."""
@@ -192,24 +204,49 @@ def graph(block: Block) -> Graph:
 
 
 def _check(closed: Graph) -> None:
+    """SpecError if the graph could not start, would mix up ports, or would never end."""
     names = [spec.name for spec in closed.nodes]
     for name in names:
-        if names.count(name) > 1 or name in (SOURCE, SINK):
-            raise SpecError(f"node names must be unique and not `source` or `sink`, got {name!r} twice")
+        if names.count(name) > 1:
+            raise SpecError(f"node names must be unique, got {name!r} twice: give each node a name of its own")
+        if name in (SOURCE, SINK, "driver") or not name:
+            raise SpecError(f"a node must not be called `source`, `sink`, `driver` or nothing, got {name!r}")
     known = {*names, SOURCE, SINK}
     for edge in closed.edges:
         for end in (edge.source, edge.target):
             if end not in known:
                 raise SpecError(f"edge {edge.source} -> {edge.target} names the unknown node {end!r}: "
                                 "add it to the graph")
-        if edge.capacity_bytes <= 0:
-            raise SpecError(f"`capacity_bytes` must be greater than 0, got {edge.capacity_bytes}")
+        if edge.capacity_bytes < LEAST_CAPACITY_BYTES:
+            raise SpecError(f"`capacity_bytes` must be at least {LEAST_CAPACITY_BYTES}, got {edge.capacity_bytes}")
+        if sum((other.source, other.target, other.feedback) == (edge.source, edge.target, edge.feedback)
+               for other in closed.edges) > 1:
+            raise SpecError(f"edge {edge.source} -> {edge.target} must be declared once, got it twice")
+    for name in names:
+        if not any(not edge.feedback for edge in closed.inputs(name)):
+            raise SpecError(f"node {name!r} has no input: connect it to the source")
     order = _forward_order(closed)
     for name in names:
         if name not in order:
             raise SpecError(f"node {name!r} lies on a loop of forward edges: declare the way back as feedback")
-        if not any(not edge.feedback for edge in closed.inputs(name)):
-            raise SpecError(f"node {name!r} has no input: connect it to the source")
+    if not closed.inputs(SINK):
+        raise SpecError("nothing leads to the sink: leave an exit open, at which the results come out")
+    for edge in closed.edges:
+        if edge.feedback and not (edge.source in names and edge.target in names
+                                  and edge.source in _behind(closed, edge.target)):
+            raise SpecError(f"feedback must lead back to a node that comes before, got {edge.source} -> {edge.target}: "
+                            "declare it as a forward edge")
+
+
+def _behind(closed: Graph, name: str) -> set[str]:
+    """The nodes that get, directly or not, what `name` sends forward."""
+    reached, ahead = set[str](), [name]
+    while ahead:
+        for edge in closed.outputs(ahead.pop()):
+            if not edge.feedback and edge.target not in reached:
+                reached.add(edge.target)
+                ahead.append(edge.target)
+    return reached
 
 
 def _forward_order(closed: Graph) -> list[str]:
