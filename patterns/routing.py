@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Protocol
 
-
 from patterns.engine import AT, by_residue, codes_of, with_rows
 from patterns.window import Grid
 from runtime.message import Batch

@@ -1,7 +1,9 @@
 """Routing as a building block: a node that hands each item to one output, to all, or where a rule says.
 
-    >>> farm_by_key = farm(node("emitter", partial(Router, ByColumn("user", 2))),
-    ...                    [node("worker-0", Node), node("worker-1", Node)])
+    >>> emitter = Router(ByColumn("user", 2))
+    >>> sent = list(emitter.process(Batch({"user": np.array(["ada", "bob", "ada"])}), 0))
+    >>> sum(len(emit.message) for emit in sent)
+    3
 
 The patterns have rules of their own (by window, by pane); these are the ones that need no window. Never the
 built-in `hash()`: it differs from process to process.
