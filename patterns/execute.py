@@ -20,7 +20,7 @@ from runtime.errors import SpecError, UserFunctionError
 from runtime.inline import run_inline
 from runtime.message import Message
 from runtime.node import SOURCE
-from runtime.placement import placed
+from runtime.placement import ActorOptions, placed
 from runtime.statistics import NodeStats, Stats
 from runtime.topology import Graph
 
@@ -32,7 +32,7 @@ class Options:
     `executor` "ray" or "inline"; `batch_rows` items per message at the most; `seed` shuffles the inline
     schedule; `fuse` puts emitters and collectors into the driver's process ("auto": if there are more
     nodes than cores); `name` is the run's, as the dashboard shows it; `on_progress(rows, total)` is
-    called now and then.
+    called now and then; `actors` says how actor processes run (pinned, nice, with another allocator).
     """
 
     executor: str = "ray"
@@ -41,6 +41,7 @@ class Options:
     fuse: bool | str = "auto"
     name: str = "windowfarm"
     stall_s: float = 300.0
+    actors: ActorOptions | None = None
     on_progress: Callable[[int, int | None], None] | None = None
     on_start: Callable[[str | None], None] | None = None
 
@@ -121,7 +122,7 @@ def _run_on(graph: Graph, feed: Feed, options: Options, pattern: str
         return run_inline(graph, feed.messages(), feed.take, seed=options.seed), 0, None
     from runtime.actors import run_on_ray  # Ray takes a second to import: only when it is needed
     return run_on_ray(graph, feed.messages(), feed.take, name=options.name, pattern=pattern.split("(")[0],
-                      stall_s=options.stall_s, on_start=options.on_start)
+                      stall_s=options.stall_s, on_start=options.on_start, actor_options=options.actors)
 
 
 def _table(parts: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
