@@ -169,7 +169,7 @@ class Mean(_OfColumn):
 
     def result(self, layout: Layout, ints: np.ndarray) -> np.ndarray:
         place = layout[self.fields[0]]
-        return exact.means(place.cut(ints), 32 * place.low + place.scale, ints[:, 0].copy())
+        return exact.means(place.cut(ints), 32 * place.low + place.scale, _divisors(ints, self))
 
 
 class Variance(_OfColumn):
@@ -181,8 +181,16 @@ class Variance(_OfColumn):
 
     def result(self, layout: Layout, ints: np.ndarray) -> np.ndarray:
         sums, squares = (layout[field] for field in self.fields)
-        return exact.variances(ints[:, 0].copy(), sums.cut(ints), sums.low, squares.cut(ints), squares.low,
+        return exact.variances(_divisors(ints, self), sums.cut(ints), sums.low, squares.cut(ints), squares.low,
                                squares.scale)
+
+
+def _divisors(ints: np.ndarray, asked: Aggregate) -> np.ndarray:
+    """The windows' numbers of items, which exact division takes up to 32 bits of."""
+    if len(ints) and int(ints[:, 0].max()) >= 2**32:
+        raise BadInputError(f"a window must hold less than 2**32 items for {asked!r}, got {int(ints[:, 0].max())}: "
+                            "make windows shorter")
+    return ints[:, 0].copy()
 
 
 @dataclass(frozen=True)
