@@ -36,18 +36,22 @@ class Crew:
         self._places = machines_of(hosts, cores, self._own)
         self.site = Site(graph, self._places, self._own, segment.address.name, segment.layout)
         self.actors: dict[str, Any] = {}
+        free = ray._private.state.available_resources_per_node()
         remote = ray.remote(max_restarts=0)(NodeActor)
         for number, host in enumerate(hosts):
             machine = self._places[host]
-            # A share of the cores each, so that a farm larger than the machine still starts.
-            sharing = sum(place == machine for place in self._places.values())
-            share = min(1.0, int(1000 * cores[machine] / sharing) / 1000)
+            share = self._share(machine, free.get(machine, {}).get("CPU", 0.0))
             self.actors[host] = remote.options(
-                name=f"{prefix}/{host}", num_cpus=max(share, 0.001),
+                name=f"{prefix}/{host}", num_cpus=share,
                 scheduling_strategy=NodeAffinitySchedulingStrategy(machine, soft=False),
                 **({"runtime_env": {"env_vars": {"LD_PRELOAD": options.preload}}} if options.preload else {}),
             ).remote(graph, host, self.site.addresses.get(machine, segment.address), self.site.links(host),
                      options.core(number), options.nice)
+
+    def _share(self, machine: str, free_cores: float) -> float:
+        """A share of the cores that nobody has asked for, so that any farm starts beside anything else."""
+        sharing = sum(place == machine for place in self._places.values())
+        return min(1.0, int(1000 * max(free_cores - 0.01, 0.0) / sharing) / 1000)
 
     def wait_until_ready(self) -> None:
         """Return when every actor is built; NodeError or StalledError, with its name, if one is not."""

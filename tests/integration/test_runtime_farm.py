@@ -58,3 +58,19 @@ def test_multicast_reaches_every_worker(multicast: str) -> None:
     found, stats = sums_of(closed, 300)
     assert found == sorted(batch_sums(300) * 2)
     assert (stats["emitter"].arena_peak_bytes > 0) == (multicast == "shared")
+
+
+def test_farm_starts_beside_an_actor_that_has_all_cores() -> None:
+    import ray
+
+    class Greedy:
+        def here(self) -> bool:
+            return True
+
+    greedy = ray.remote(num_cpus=ray.cluster_resources()["CPU"])(Greedy).remote()
+    assert ray.get(greedy.here.remote())
+    try:
+        found, _ = sums_of(graph(node("only", Summing)), 20)
+    finally:
+        ray.kill(greedy)
+    assert found == batch_sums(20)
