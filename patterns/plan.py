@@ -52,11 +52,12 @@ def look_at(keys: np.ndarray | None, times: np.ndarray, window: Window) -> Known
 def choose(job: Job, workers: int | None = None, known: Known = Known()) -> Choice:
     """Follow the decision tree: keys, then decomposability, then sliding, then pane length.
 
-    `workers` is the degree the user asked for (None: the cores).
+    `workers` is the degree the user asked for (None: the cores but one, which the driver needs to feed them).
     """
-    degree = workers or cores()
+    degree = workers or max(cores() - 1, 1)
     if degree == 1:
-        return Choice(WinSeq(), "one worker: everything in one node")
+        why = "one worker" if workers else f"{cores()} cores, of which one feeds the other"
+        return Choice(WinSeq(), f"{why}: all windows in one node")
     if job.keyed and (known.keys is None or known.keys >= 2 * degree) and (known.top_share or 0) <= 1.5 / degree:
         return Choice(KeyFarm(workers=degree), f"a keyed stream with enough keys for {degree} workers: a key to each")
     if isinstance(job.window, ContextAware):
