@@ -29,14 +29,14 @@ from runtime.topology import Graph
 class Options:
     """How to run. None of it changes the answer.
 
-    `executor` "ray" or "inline"; `batch_rows` items per message at the most; `seed` shuffles the inline
-    schedule; `fuse` puts emitters and collectors into the driver's process ("auto": if there are more
+    `executor` "ray" or "inline"; `batch_rows` items per message at the most (None: by the number of items,
+    16,384 to 65,536); `seed` shuffles the inline schedule; `fuse` puts emitters and collectors into the driver's process ("auto": if there are more
     nodes than cores); `name` is the run's, as the dashboard shows it; `on_progress(rows, total)` is
     called now and then; `actors` says how actor processes run (pinned, nice, with another allocator).
     """
 
     executor: str = "ray"
-    batch_rows: int = 16_384
+    batch_rows: int | None = None
     seed: int | None = None
     fuse: bool | str = "auto"
     name: str = "windowfarm"
@@ -48,8 +48,12 @@ class Options:
     def __post_init__(self) -> None:
         if self.executor not in ("ray", "inline"):
             raise SpecError(f"`executor` must be ray or inline, got {self.executor!r}")
-        if not isinstance(self.batch_rows, int) or self.batch_rows < 1:
+        if self.batch_rows is not None and (not isinstance(self.batch_rows, int) or self.batch_rows < 1):
             raise SpecError(f"`batch_rows` must be at least 1, got {self.batch_rows!r}")
+
+    def rows_of_batch(self, total: int | None) -> int:
+        """Items per message: large messages cost less, but several should be under way at a time."""
+        return self.batch_rows or min(max((total or 0) // 64, 16_384), 65_536)
 
 
 class Feed:
@@ -62,12 +66,13 @@ class Feed:
         self.first_ns = self.last_ns = 0
 
     def messages(self) -> Iterator[Message | None]:
+        rows = self._options.rows_of_batch(self._total)
         for batch in self._batches:
             if batch is None:
                 yield None  # the source has nothing yet
                 continue
-            for start in range(0, max(batch.num_rows, 1), self._options.batch_rows):
-                yield from self._one(batch.slice(start, self._options.batch_rows))
+            for start in range(0, max(batch.num_rows, 1), rows):
+                yield from self._one(batch.slice(start, rows))
         self._intake.line.end()
 
     def _one(self, batch: pa.RecordBatch) -> Iterator[Message]:

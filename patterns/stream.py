@@ -163,7 +163,7 @@ def run_plan(plan: Plan, options: Options) -> Report:
         spec = intake_spec(plan, table.schema)
         if disorder == "sort":
             table = ordered(table, stream.time)
-        batches = iter(table.to_batches(max_chunksize=options.batch_rows))
+        batches = iter(table.to_batches(max_chunksize=options.rows_of_batch(table.num_rows)))
         schema, total = table.schema, table.num_rows
     else:
         schema, batches, total = _opened(stream.source)
