@@ -30,9 +30,10 @@ class Options:
     """How to run. None of it changes the answer.
 
     `executor` "ray" or "inline"; `batch_rows` items per message at the most (None: by the number of items,
-    16,384 to 65,536); `seed` shuffles the inline schedule; `fuse` puts emitters and collectors
-    into the driver's process ("auto": if there are more nodes than cores); `name` is the run's, as the
-    dashboard shows it; `on_progress(rows, total)` is called now and then; `actors` says how actor processes run (pinned, nice, with another allocator).
+    16,384 to 65,536); `seed` shuffles the inline schedule; `fuse` puts emitters and collectors into the
+    driver's process ("auto": if there are more nodes than cores); `name` is the run's, as the dashboard
+    shows it; `on_progress(rows, total)` is called now and then; `actors` says how actor processes run
+    (pinned, nice, with another allocator).
     """
 
     executor: str = "ray"
