@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
+import sys
 import time
 from typing import Any
 
@@ -44,7 +46,7 @@ class Crew:
             self.actors[host] = remote.options(
                 name=f"{prefix}/{host}", num_cpus=share,
                 scheduling_strategy=NodeAffinitySchedulingStrategy(machine, soft=False),
-                **({"runtime_env": {"env_vars": {"LD_PRELOAD": options.preload}}} if options.preload else {}),
+                **({"runtime_env": _preloading(options.preload)} if options.preload else {}),
             ).remote(graph, host, self.site.addresses.get(machine, segment.address), self.site.links(host),
                      options.core(number), options.nice)
 
@@ -120,3 +122,12 @@ def node_error(host: str, error: Exception, when: str = "") -> NodeError:
     died = isinstance(error, ActorDiedError | ActorUnavailableError)
     reason = "died: its process is gone" if died else f"failed: {type(error).__name__}"
     return NodeError(host, f"{reason} {when}".strip(), str(error).strip())
+
+
+def _preloading(library: str) -> dict[str, Any]:
+    """An environment whose processes load `library` first."""
+    environment: dict[str, Any] = {"env_vars": {"LD_PRELOAD": library}}
+    if shlex.quote(sys.executable) != sys.executable:
+        # Ray puts the path of Python into a shell command as it is, and a space in it would never start.
+        environment["py_executable"] = shlex.quote(sys.executable)
+    return environment
