@@ -75,8 +75,8 @@ def _name(process: psutil.Process) -> str:
 
 
 def test_interrupt_in_mid_run_ends_with_130_and_nothing_left(long_run: list[str], temporary: Path) -> None:
-    run, processes = started(long_run, temporary)
     before = set(os.listdir("/dev/shm"))
+    run, processes = started(long_run, temporary)
     os.killpg(run.pid, signal.SIGINT)  # as the terminal does it: to every process of the command
     code, said = ended(run, processes)
     assert code == 130 and "interrupted" in said and "Traceback" not in said
