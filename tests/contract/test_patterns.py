@@ -36,7 +36,7 @@ TRIGGERED = (SlideByTuple, DeltaWindow)
 #: What a hypothesis draws besides the stream; none of it may change the answer.
 SCHEDULES = {"seed": st.one_of(st.none(), st.integers(0, 9)), "batch_rows": st.sampled_from((1, 3, 64))}
 DISORDERS = st.sampled_from(("sort", "in-order", "bounded:2us"))
-EXAMPLES = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.data_too_large])
+EXAMPLES = settings(max_examples=25, suppress_health_check=[HealthCheck.data_too_large])
 
 
 def run(stream: list[dict[str, Any]], keyed: bool, window: Window, query: Any, pattern: str, disorder: str,

@@ -59,7 +59,7 @@ def streams(values: Any, keys: int = 3, panes: int = 9) -> Any:
 
 
 @pytest.mark.parametrize(("values", "dtype"), [(FLOATS, np.float64), (INTS, np.int64)])
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150)
 @given(data=st.data(), window=st.integers(1, 6), slide=st.integers(1, 6))
 def test_windows_of_random_streams_match_the_definitions(values: Any, dtype: Any, data: Any, window: int,
                                                          slide: int) -> None:
@@ -77,7 +77,7 @@ def test_windows_of_random_streams_match_the_definitions(values: Any, dtype: Any
     assert found == brute(items, window, slide)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(data=st.data(), window=st.integers(1, 4), slide=st.integers(1, 4))
 def test_frontiers_per_key_give_the_same_windows(data: Any, window: int, slide: int) -> None:
     items = data.draw(streams(FLOATS))
@@ -92,7 +92,7 @@ def test_frontiers_per_key_give_the_same_windows(data: Any, window: int, slide: 
     assert found == brute(items, window, slide)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(data=st.data(), window=st.integers(1, 4), slide=st.integers(1, 4), parts=st.integers(1, 3))
 def test_parts_of_panes_and_parts_of_windows_merge(data: Any, window: int, slide: int, parts: int) -> None:
     items = data.draw(streams(FLOATS))
@@ -109,7 +109,7 @@ def test_parts_of_panes_and_parts_of_windows_merge(data: Any, window: int, slide
     assert rows(reduce.advance(in_order(mapped, ("pane", "code")), END_OF_PANES)) == brute(items, window, slide)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(data=st.data(), window=st.integers(1, 6), slide=st.integers(1, 6))
 def test_items_placed_by_their_time_in_one_pass_match_the_definitions(data: Any, window: int, slide: int) -> None:
     """Count and one sum of floats have a kernel of their own, and items may come with times and no codes."""

@@ -71,7 +71,7 @@ def found(results: pa.Table, keyed: bool) -> dict[Any, tuple[Any, ...]]:
     return answers
 
 
-@settings(max_examples=250, deadline=None, derandomize=True)
+@settings(max_examples=250)
 @given(data=st.data(), keyed=st.booleans(), floats=st.booleans(), model=WINDOWS, seed=st.integers(0, 9),
        rows=st.integers(1, 12))
 def test_aggregates_on_every_pattern_equal_the_oracle(data: Any, keyed: bool, floats: bool, model: Any, seed: int,

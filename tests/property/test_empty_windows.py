@@ -16,7 +16,7 @@ from tests import streams
 
 @given(stream=streams.items(keys=3), window=streams.windows((TimeWindow,)),
        pattern=st.sampled_from(("win_seq", "key_farm(2)")))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_empty_windows_are_reported_between_first_and_last_of_a_key(stream: Any, window: Any, pattern: str) -> None:
     source = Stream.of(streams.columns(stream, True), time="ts").key_by("key")
     query = [Count(), Sum("value"), Max("a")]

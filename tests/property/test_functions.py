@@ -82,7 +82,7 @@ def text(items: list[dict[str, Any]], held: list[int]) -> str:
     return ",".join(f"{items[index]['value']:g}" for index in held)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(data=st.data(), keyed=st.booleans(), seed=st.integers(0, 9), rows=st.integers(1, 9))
 def test_functions_that_need_whole_windows_equal_the_oracle(data: Any, keyed: bool, seed: int, rows: int) -> None:
     items = data.draw(streams(keyed))
@@ -101,7 +101,7 @@ def test_functions_that_need_whole_windows_equal_the_oracle(data: Any, keyed: bo
             assert (row["from"], row["to"]) == (row["window_start"], row["window_end"])
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(data=st.data(), keyed=st.booleans(), seed=st.integers(0, 9), rows=st.integers(1, 9), model=ON_GRID)
 def test_decomposable_functions_on_every_pattern_equal_the_oracle(data: Any, keyed: bool, seed: int, rows: int,
                                                                   model: Any) -> None:
@@ -119,7 +119,7 @@ def test_decomposable_functions_on_every_pattern_equal_the_oracle(data: Any, key
             name: text(items, held) for name, (_, _, held) in wanted.items()}
 
 
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=80)
 @given(data=st.data(), seed=st.integers(0, 9), degree=DEGREES,
        times=st.lists(st.integers(0, 25), min_size=1, max_size=20))
 def test_functions_see_items_that_come_out_of_order_in_order_of_time(data: Any, seed: int, degree: int,

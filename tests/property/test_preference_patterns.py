@@ -85,7 +85,7 @@ def streams(draw: Any) -> tuple[list[dict[str, Any]], int]:
             for ts, key, point in rows], dims
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=120)
 @given(st.data(), streams())
 def test_queries_on_time_windows_answer_as_the_oracle_on_every_pattern(data: Any, stream: Any) -> None:
     items, dims = stream
@@ -100,7 +100,7 @@ def test_queries_on_time_windows_answer_as_the_oracle_on_every_pattern(data: Any
     assert answer == expected(plain, query, oracle.time_windows(plain, length, slide), maximize)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(st.data(), streams())
 def test_queries_on_count_windows_answer_as_the_oracle_on_every_pattern(data: Any, stream: Any) -> None:
     items, dims = stream

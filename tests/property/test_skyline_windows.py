@@ -54,7 +54,7 @@ def streams(dims: int, keys: int = 2) -> Any:
     return st.lists(st.tuples(st.integers(0, keys - 1), st.integers(0, 9), point), max_size=40)
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=120)
 @given(st.data(), st.integers(1, 4), st.integers(1, 6), st.integers(1, 6))
 def test_windows_of_random_streams_match_brute_force(data: Any, dims: int, window: int, slide: int) -> None:
     items = data.draw(streams(dims))
@@ -71,7 +71,7 @@ def test_windows_of_random_streams_match_brute_force(data: Any, dims: int, windo
     assert sorted(fired) == brute(items, window, slide)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(st.data(), st.integers(1, 4), st.integers(1, 4))
 def test_frontiers_per_key_give_the_same_windows(data: Any, window: int, slide: int) -> None:
     items = data.draw(streams(2, keys=3))
@@ -87,7 +87,7 @@ def test_frontiers_per_key_give_the_same_windows(data: Any, window: int, slide: 
     assert sorted(fired) == brute(items, window, slide)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(st.data(), st.integers(1, 4), st.integers(1, 4), st.integers(1, 3))
 def test_parts_of_panes_and_parts_of_windows_merge(data: Any, window: int, slide: int, parts: int) -> None:
     items = data.draw(streams(2))
