@@ -8,13 +8,17 @@ from datetime import date, datetime
 import numpy as np
 import pyarrow as pa
 
-from patterns.queries.kernels.coding import FREE, encode, frozen, settle
+from patterns.queries.kernels.coding import FREE, encode, frozen, look_up, settle
+
+#: Integer keys within a span of so many numbers are looked up by their value.
+_NARROW = 1 << 15
 
 
 class KeyCodes:
     """The codes of a stream's keys; `keys[code]` is the key of a code.
 
-    Integers go through a table of their own, in one pass; everything else through Arrow's dictionaries.
+    Integers go through tables of their own, in one pass: by their value if they lie close together, else by
+    their hash; everything else goes through Arrow's dictionaries.
     """
 
     def __init__(self) -> None:
@@ -22,6 +26,8 @@ class KeyCodes:
         self._code_of: dict[object, int] = {}
         self._values = np.empty(0, np.int64)
         self._table = np.zeros(1 << 10, np.int64), np.full(1 << 10, FREE, np.int64)
+        self._by_value = 0, np.empty(0, np.int64)  # the least key, and the codes from it on
+        self._close_together = True
 
     def codes(self, column: pa.Array) -> np.ndarray:
         """The code of every value; new keys get the next ones."""
@@ -52,12 +58,14 @@ class KeyCodes:
         values = given.view(np.int64) if given.dtype == np.uint64 else given.astype(np.int64, copy=False)
         values = frozen(values)
         result = np.empty(len(values), np.int64)
-        stop = 0
+        known, stop = len(self.keys), look_up(values, *self._by_value, result)
         while stop < len(values):
             stop, used = encode(stop, values, *self._table, len(self.keys), result)
             self._note(given, result[:stop], used)
             if stop < len(values):
                 self._enlarge()
+        if self._close_together and len(self.keys) > known:
+            self._look_up_later()
         return result
 
     def _note(self, given: np.ndarray, codes: np.ndarray, used: int) -> None:
@@ -67,6 +75,17 @@ class KeyCodes:
             fresh = np.flatnonzero(codes >= known)
             _, first = np.unique(codes[fresh], return_index=True)
             self.keys.extend(given[fresh[first]].tolist())
+
+    def _look_up_later(self) -> None:
+        """Make the table by value, if the keys are still close enough together; once apart, they stay so."""
+        keys, codes = self._table
+        used = codes != FREE
+        first, last = int(keys[used].min()), int(keys[used].max())
+        self._close_together = last - first < _NARROW
+        by_value = np.full(last - first + 1 if self._close_together else 0, FREE, np.int64)
+        if self._close_together:
+            by_value[keys[used] - first] = codes[used]
+        self._by_value = first, by_value
 
     def _enlarge(self) -> None:
         keys, codes = self._table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from patterns.queries.cells import DenseCells, Placing, SparseCells
 from patterns.queries.fields import (COUNT, Field, Layout, Place, encoded, layout_of_partials, range_of,
                                      range_of_one, summands)
 from patterns.queries.kernels import aggregates as kernels
-from patterns.queries.kernels import exact
+from patterns.queries.kernels import exact, split
 from patterns.queries.kernels.coding import frozen
 from patterns.queries.multisets import Multiset, MultisetPanes, MultisetWindows, spread
 from patterns.queries.ordered_values import OrderedWindows
@@ -25,6 +25,8 @@ from runtime.message import Columns
 _BY_PANE: Placing = (0, 1, 1, 1)
 #: A word of a sum has room for more than this many items.
 _CARRY_EVERY = 1 << 28
+#: Rows of parts are used from so many items per cell on.
+_ITEMS_PER_SETTLING = 4
 
 
 class Finish(Protocol):
@@ -41,6 +43,28 @@ class Finish(Protocol):
     def ranks(self, counts: np.ndarray) -> np.ndarray: ...
 
 
+class _Values(NamedTuple):
+    """The values of a field's column as kernels take them; `magnitudes` and `cuts` only of floats to be summed."""
+
+    words: np.ndarray
+    magnitudes: tuple[int, int] | None = None
+    cuts: split.Cuts | None = None
+
+    @classmethod
+    def of(cls, field: Field, column: np.ndarray) -> _Values:
+        if not field.summed:
+            return cls(frozen(encoded(column)))
+        words = summands(column)
+        if column.dtype.kind != "f":
+            return cls(words)
+        magnitudes = exact.magnitudes(words)
+        return cls(words, magnitudes, split.cuts_of(*magnitudes))
+
+    @property
+    def floats(self) -> np.ndarray:
+        return self.words.view(np.float64)
+
+
 class AggregatePanes:
     """First stage: fields of every pane and key, one pass per batch; partials have one column per field."""
 
@@ -48,9 +72,10 @@ class AggregatePanes:
         self._fields = tuple(fields)
         self._layout: Layout | None = None
         self._cells: DenseCells | SparseCells
-        self._fused = False
+        self._fused = False  # counts and the sum of one column of floats: a single pass, no cells written down
         self._since = 0
         self._found = np.empty(0, np.int64)
+        self._parts = np.zeros((0, split.WIDTH))
         self._zeros = np.empty(0, np.int64)
         self._multisets = [MultisetPanes(multiset) for multiset in multisets]
 
@@ -101,18 +126,16 @@ class AggregatePanes:
         items = len(ordinates)
         if not items:
             return 0
-        values = [summands(columns[field.column]) if field.summed else frozen(encoded(columns[field.column]))
-                  for field in self._fields if field is not COUNT]
+        values = [_Values.of(field, columns[field.column]) for field in self._fields if field is not COUNT]
         layout = self._bound(columns, values)
         codes = self._code_zero(items) if codes is None else frozen(codes)
         ordinates = frozen(ordinates)
-        if len(self._found) < items:
-            self._found = np.empty(items, np.int64)
         start, outside = 0, 0
         while start < items:
-            stop, skipped = self._pass(layout, start, codes, ordinates, place, values)
+            end = min(start + split.AT_ONCE, items)
+            stop, skipped = self._pass(layout, start, codes[:end], ordinates[:end], place, values)
             outside += skipped
-            if stop < items:
+            if stop < end:
                 self._cells = self._cells.room(codes[stop:])
             start = stop
         self._since += items
@@ -122,25 +145,36 @@ class AggregatePanes:
         return outside
 
     def _pass(self, layout: Layout, start: int, codes: np.ndarray, ordinates: np.ndarray, place: Placing,
-              values: list[np.ndarray]) -> tuple[int, int]:
+              values: list[_Values]) -> tuple[int, int]:
         """Add the items from `start` on, as far as there is room: where it stopped, and how many are in no window."""
-        cells = self._cells
-        if self._fused and isinstance(cells, DenseCells):
-            stop, outside = kernels.add_dense(start, codes, ordinates, place, cells.slots, cells.width,
-                                              cells.ints, layout.places[1].low, values[0])
+        cells, size = self._cells, len(self._cells.ints)
+        # Rows of parts pay where a cell gets several items: each of them has to be settled.
+        parts = self._parts_of(size) if _ITEMS_PER_SETTLING * size <= len(ordinates) - start else None
+        if self._fused and isinstance(cells, DenseCells) and parts is not None and values[0].cuts is not None:
+            cuts, where = values[0].cuts, layout.places[1]
+            stop, outside = split.add_dense(start, codes, ordinates, place, cells.slots, cells.width,
+                                            values[0].floats, cuts.first, cuts.second, cuts.in_two, parts)
+            split.settle(parts, cuts.places, cuts.units, cells.ints, where.first, where.words, where.low)
             return stop, outside
+        if len(self._found) < len(ordinates):
+            self._found = np.empty(len(ordinates), np.int64)
         stop, outside = cells.locate(start, codes, ordinates, place, self._found)
-        found = self._found[start:stop]
         for where, column in zip(layout.places[1:], values, strict=True):
-            _add_field(where, found, column[start:stop], cells.ints)
+            _add_field(where, self._found[start:stop], column, start, stop, cells.ints, parts)
         return stop, outside
 
-    def _bound(self, columns: Columns, values: list[np.ndarray]) -> Layout:
+    def _parts_of(self, size: int) -> np.ndarray:
+        """Rows of parts, all zero, for `size` cells."""
+        if len(self._parts) != size:
+            self._parts = np.zeros((size, split.WIDTH))
+        return self._parts
+
+    def _bound(self, columns: Columns, values: list[_Values]) -> Layout:
         """The layout for the types and the ranges of `columns`; the first batch decides on the types."""
         fields = [field for field in self._fields if field is not COUNT]
         dtypes = {field.name: columns[field.column].dtype for field in fields}
-        ranges = {field.name: found for field, bits in zip(fields, values, strict=True)
-                  if field.summed and dtypes[field.name].kind == "f" and (found := range_of(field, bits)) is not None}
+        ranges = {field.name: found for field, column in zip(fields, values, strict=True)
+                  if column.magnitudes and (found := range_of(field, column.magnitudes)) is not None}
         if self._layout is None:
             begin = {field.name: range_of_one(field) for field in fields if field.summed}
             self._layout = Layout(self._fields, dtypes, {**begin, **ranges})
@@ -231,12 +265,18 @@ class AggregateWindows:
         return held + (0 if self._layout is None else self._stacks.size_bytes)
 
 
-def _add_field(place: Place, cells: np.ndarray, values: np.ndarray, ints: np.ndarray) -> None:
-    kind, unsigned = place.field.kind, place.dtype == np.uint64
+def _add_field(place: Place, cells: np.ndarray, column: _Values, start: int, stop: int, ints: np.ndarray,
+               parts: np.ndarray | None) -> None:
+    """Add the items `start ... stop - 1` of `column` to their cells; `parts`: rows for parts of floats, if they pay."""
+    kind, unsigned, values = place.field.kind, place.dtype == np.uint64, column.words[start:stop]
     if kind == "least":
         kernels.add_least(cells, values, ints, place.first)
     elif kind == "greatest":
         kernels.add_greatest(cells, values, ints, place.first)
+    elif kind == "sum" and parts is not None and column.cuts is not None:
+        cuts = column.cuts
+        split.add(cells, column.floats[start:stop], cuts.first, cuts.second, cuts.in_two, parts)
+        split.settle(parts, cuts.places, cuts.units, ints, place.first, place.words, place.low)
     elif kind == "sum" and place.floating:
         exact.add_floats(cells, values, ints, place.first, place.low)
     elif kind == "sum":

@@ -11,7 +11,7 @@ import numpy as np
 from patterns.queries.cells import Closed, DenseCells, SparseCells
 from patterns.queries.fields import COUNT, Field, Layout, range_of_one
 from patterns.queries.kernels import aggregates as kernels
-from patterns.queries.kernels import exact, order
+from patterns.queries.kernels import exact, order, split
 from patterns.queries.kernels.coding import frozen
 from patterns.queries.sliding import TwoStacks
 
@@ -35,7 +35,6 @@ def warm_up() -> None:
     dense, found = DenseCells(layout), np.empty(0, np.int64)
     dense.locate(0, nothing, nothing, (0, 1, 1, 1), found)
     SparseCells(layout, Closed(found, found, layout.blank(0))).locate(0, nothing, nothing, (0, 1, 1, 1), found)
-    kernels.add_dense(0, nothing, nothing, (0, 1, 1, 1), dense.slots, dense.width, dense.ints, 0, nothing)
     kernels.add_least(found, nothing, dense.ints, 0)
     kernels.add_greatest(found, nothing, dense.ints, 0)
     exact.add_floats(found, nothing, dense.ints, 1, 0)
@@ -43,6 +42,10 @@ def warm_up() -> None:
     exact.add_float_squares(found, nothing, dense.ints, 1, 0)
     exact.add_int_squares(found, nothing, False, dense.ints, 1)
     exact.magnitudes(nothing)
+    floats, parts = nothing.view(np.float64), np.zeros((0, split.WIDTH))
+    split.add_dense(0, nothing, nothing, (0, 1, 1, 1), dense.slots, dense.width, floats, 0.0, 0.0, True, parts)
+    split.add(found, floats, 0.0, 0.0, True, parts)
+    split.settle(parts, found, np.empty(0), dense.ints, 1, 3, 0)
     exact.carry(dense.ints, 1, 3)
     exact.place(frozen(np.empty((0, 4), np.int64)), dense.ints, 1, 0)
     words, counts = np.empty((0, 3), np.int64), np.empty(0, np.int64)

@@ -191,9 +191,9 @@ def join(one: Range, other: Range | None) -> Range:
     return low, max(sum(one), sum(other)) - low
 
 
-def range_of(field: Field, bits: np.ndarray) -> Range | None:
-    """The words that a sum of floats, given by their bits, takes; None if they are all zero."""
-    least, greatest = exact.magnitudes(bits)
+def range_of(field: Field, magnitudes: tuple[int, int]) -> Range | None:
+    """The words that a sum of floats of these `exact.magnitudes` takes; None if they are all zero."""
+    least, greatest = magnitudes
     if greatest < 0:
         return None
     low, high = (POWER[field.kind] * max((magnitude >> 52) - 1, 0) >> 5 for magnitude in (least, greatest))

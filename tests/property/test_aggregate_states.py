@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from patterns import Stream, TimeWindow, WinSeq
 from patterns.queries.aggregates import Aggregates, Count, Max, Mean, Min, Quantile, Sum, Variance
 from patterns.query import END_OF_PANES
 from patterns.window import Grid
@@ -215,3 +217,23 @@ def test_specs_are_checked() -> None:
         Aggregates(())
     with pytest.raises(SpecError, match="must hold integers or floats of at most 64 bits, got <U1|object"):
         Sum("v").check({"v": np.dtype(object)})
+
+
+@pytest.mark.parametrize("low", [-1.0, -8.0, -40.0])
+@pytest.mark.parametrize("query", [[Sum("a")], [Count(), Sum("a")], [Sum("a"), Sum("b"), Mean("a")]])
+def test_long_batches_with_many_items_per_cell_sum_exactly(query: list[Any], low: float) -> None:
+    """More items in a batch than are added up at a time, over narrow, wide and very wide ranges of numbers."""
+    rng, count = np.random.default_rng(3), 150_000
+    data = {"ts": np.sort(rng.integers(0, 1000, count)), "key": rng.integers(0, 5, count),
+            "a": rng.choice([-1.0, 1.0], count) * 10.0 ** rng.uniform(low, 1, count), "b": rng.normal(size=count)}
+    report = (Stream.of(data, "ts").key_by("key").window(TimeWindow(250)).apply(query, pattern=WinSeq())
+              .run(executor="inline", batch_rows=count))
+    found = report.results.to_pydict()
+    assert len(found["window_id"]) == 20
+    for row, (key, wid) in enumerate(zip(found["key"], found["window_id"], strict=True)):
+        inside = (data["key"] == key) & (data["ts"] // 250 == wid)
+        assert found["sum_a"][row] == math.fsum(data["a"][inside])
+        if "sum_b" in found:
+            assert found["sum_b"][row] == math.fsum(data["b"][inside])
+        if "count" in found:
+            assert found["count"][row] == int(inside.sum())

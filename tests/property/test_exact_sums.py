@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from patterns.queries.kernels import exact
+from patterns.queries.kernels import exact, split
 
 FLOATS = st.lists(st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.floats(-1e3, 1e3),
                             st.sampled_from([0.0, -0.0, 5e-324, 2.0**53 + 2, 1.7e308, -1.7e308])),
@@ -70,3 +70,49 @@ def test_integers_are_summed_exactly(values: list[int], signed: bool) -> None:
     fractions = [Fraction(value) for value in values]
     assert exact.means(sums, 0, counts)[0] == nearest(sum(fractions, Fraction(0)) / len(values))
     assert exact.variances(counts, sums, 0, squares, 0, 0)[0] == nearest(variance(fractions))
+
+
+#: A few floats within some orders of magnitude, each many times.
+PILES = st.tuples(st.integers(-900, 840), st.integers(0, 62)).flatmap(lambda place: st.lists(
+    st.tuples(st.floats(1.0, 2.0, exclude_max=True), st.integers(0, place[1]), st.booleans(),
+              st.one_of(st.integers(1, 9), st.just(split.AT_ONCE // 4))).map(
+        lambda one: (math.ldexp(-one[0] if one[2] else one[0], place[0] + one[1]), one[3])), min_size=1, max_size=4))
+
+
+@settings(max_examples=300)
+@given(piles=PILES, zeros=st.integers(0, 3))
+def test_floats_in_parts_have_the_same_words_as_one_by_one(piles: list[tuple[float, int]], zeros: int) -> None:
+    values = np.concatenate([np.repeat(value, times) for value, times in piles])
+    values = np.random.default_rng(0).permutation(np.append(values, np.zeros(zeros)))[:split.AT_ONCE]
+    bits, cells = values.view(np.int64), np.arange(len(values)) % 3 - 1  # the items of cell -1 are in no window
+    low, words = range_of(bits, 1)
+    expected, found = np.zeros((2, words), np.int64), np.zeros((2, words), np.int64)
+    exact.add_floats(cells, bits, expected, 0, low)
+    exact.carry(expected, 0, words)
+    cuts = split.cuts_of(*exact.magnitudes(bits))
+    exponents = np.frexp(values[values != 0])[1] if values.any() else np.zeros(1)
+    assert (cuts is None) == (not values.any() or np.ptp(exponents) > 60)
+    if cuts is not None:
+        parts = np.zeros((2, split.WIDTH))
+        split.add(cells, values, cuts.first, cuts.second, cuts.in_two, parts)
+        split.settle(parts, cuts.places, cuts.units, found, 0, words, low)
+        assert not parts.any()
+        assert (found == expected).all()
+        total = sum(map(Fraction, values[cells == 0]), Fraction(0))
+        assert exact.totals(found, 32 * low - 1074)[0] == nearest(total)
+
+
+def test_parts_at_the_ends_of_their_range_do_not_round() -> None:
+    """As many of the greatest and of the least number as are added up at a time, all of one sign."""
+    for exponent in (0, -700, 800):
+        for below in (22, 60):
+            pair = math.ldexp(2.0 - 2.0**-52, exponent), math.ldexp(1.0 + 2.0**-52, exponent - below)
+            for value in pair:
+                values = np.full(split.AT_ONCE, value)
+                cuts = split.cuts_of(*exact.magnitudes(np.array(pair).view(np.int64)))
+                assert cuts is not None and cuts.in_two == (below == 22)
+                parts, low = np.zeros((1, split.WIDTH)), range_of(np.array(pair).view(np.int64), 1)
+                found = np.zeros((1, low[1]), np.int64)
+                split.add(np.zeros(len(values), np.int64), values, cuts.first, cuts.second, cuts.in_two, parts)
+                split.settle(parts, cuts.places, cuts.units, found, 0, low[1], low[0])
+                assert exact.totals(found, 32 * low[0] - 1074)[0] == nearest(Fraction(value) * len(values))

@@ -44,6 +44,17 @@ def test_codes_of_many_integers_stay_right_while_the_table_grows() -> None:
     assert coding.keys == keys.tolist()
 
 
+@pytest.mark.parametrize("shift", [0, -(2**63), 2**63 - 40_000])
+def test_codes_of_integers_that_lie_together_and_then_apart(shift: int) -> None:
+    """Keys looked up by value, new ones between and outside of them, and one that is far away."""
+    coding, known = KeyCodes(), dict[int, int]()
+    for part in ([3, 5, 3], [5, 4, 3, 9], [0, 9, 0], [39_999, 3], [12, 5, 39_999]):
+        keys = [key + shift for key in part]
+        wanted = [known.setdefault(key, len(known)) for key in keys]
+        assert coding.codes(pa.array(keys, pa.int64())).tolist() == wanted
+    assert coding.keys == list(known)
+
+
 def test_integers_have_one_code_whether_dictionary_encoded_or_not() -> None:
     coding = KeyCodes()
     plain = pa.array([5, 3, 5])

@@ -17,18 +17,17 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from patterns.queries.kernels.exact import add_float
-
 #: The pane of a free slot or place: below every pane that an event time can give.
 FREE = -(2**62)
-_OUTSIDE, _NO_ROOM = -1, -2
+#: In place of a slot: the pane is in no window, or there is no slot for it.
+OUTSIDE, NO_ROOM = -1, -2
 _MIX_PANE = np.int64(-7046029254386353131)
 _MIX_CODE = np.int64(-4417276706812531889)
 
 
 @njit(nogil=True, cache=True)
 def slot_of(slots: np.ndarray, pane: int) -> int:
-    """The slot of `pane`, taken if it has none; _NO_ROOM if no more than one slot is free."""
+    """The slot of `pane`, taken if it has none; NO_ROOM if no more than one slot is free."""
     mask = slots.shape[0] - 1
     slot = pane & mask
     while slots[slot] != pane:
@@ -37,7 +36,7 @@ def slot_of(slots: np.ndarray, pane: int) -> int:
             for other in range(slots.shape[0]):
                 free += slots[other] == FREE
             if free < 2:
-                return _NO_ROOM
+                return NO_ROOM
             slots[slot] = pane
             break
         slot = (slot + 1) & mask
@@ -68,8 +67,8 @@ def locate_dense(start: int, codes: np.ndarray, ordinates: np.ndarray, place: tu
             high = low + length
             slot = pane & (slots.shape[0] - 1)
             if slots[slot] != pane:
-                slot = _OUTSIDE if outside(pane, per_slide, per_window) else slot_of(slots, pane)
-                if slot == _NO_ROOM:
+                slot = OUTSIDE if outside(pane, per_slide, per_window) else slot_of(slots, pane)
+                if slot == NO_ROOM:
                     return i, skipped
             base = slot * width
         if base < 0:
@@ -81,36 +80,6 @@ def locate_dense(start: int, codes: np.ndarray, ordinates: np.ndarray, place: tu
             return i, skipped
         cells[i] = base + code
         ints[base + code, 0] += 1
-    return ordinates.shape[0], skipped
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def add_dense(start: int, codes: np.ndarray, ordinates: np.ndarray, place: tuple, slots: np.ndarray,
-              width: int, ints: np.ndarray, lowest: int, bits: np.ndarray) -> tuple:
-    """`locate_dense` and the sum of one float column, words 1 ... of `ints` from `lowest` on, in a single pass."""
-    origin, length, per_slide, per_window = place
-    low, high, base, skipped = 1, 0, 0, 0
-    for i in range(start, ordinates.shape[0]):
-        at = ordinates[i]
-        if at < low or at >= high:
-            pane = (at - origin) // length
-            low = origin + pane * length
-            high = low + length
-            slot = pane & (slots.shape[0] - 1)
-            if slots[slot] != pane:
-                slot = _OUTSIDE if outside(pane, per_slide, per_window) else slot_of(slots, pane)
-                if slot == _NO_ROOM:
-                    return i, skipped
-            base = slot * width
-        if base < 0:
-            skipped += 1
-            continue
-        code = codes[i]
-        if code >= width:
-            return i, skipped
-        cell = base + code
-        ints[cell, 0] += 1
-        add_float(ints, cell, 1, lowest, bits[i])
     return ordinates.shape[0], skipped
 
 

@@ -53,6 +53,18 @@ def encode(start: int, values: np.ndarray, keys: np.ndarray, codes: np.ndarray, 
 
 
 @njit(nogil=True, cache=True)
+def look_up(values: np.ndarray, first: int, codes: np.ndarray, result: np.ndarray) -> int:
+    """Write the code of each value, `codes[value - first]`; the item where that fails, because the key is not there."""
+    size = np.uint64(codes.shape[0])
+    for i in range(values.shape[0]):
+        place = np.uint64(values[i] - first)  # unsigned: below `first` is beyond the end
+        if place >= size or codes[place] == FREE:
+            return i
+        result[i] = codes[place]
+    return values.shape[0]
+
+
+@njit(nogil=True, cache=True)
 def settle(keys: np.ndarray, codes: np.ndarray, new_keys: np.ndarray, new_codes: np.ndarray) -> None:
     """Put all keys of one table into another, which is empty and larger."""
     for i in range(keys.shape[0]):

@@ -19,7 +19,6 @@ summation using small and large superaccumulators", 2015; the words here are as 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numba import njit
@@ -49,28 +48,25 @@ def magnitudes(bits: np.ndarray) -> tuple:
     return np.int64(least + _ONE), greatest
 
 
-@njit(nogil=True, cache=True, inline="always")
-def add_float(words: np.ndarray, row: int, first: int, low: int, bits: Any) -> None:
-    """Add the float of these bits to the number in `words[row, first:]`, whose words start at `low`."""
-    exponent = (bits >> 52) & 2047
-    normal = np.int64(exponent != 0)
-    mantissa = (bits & _FRACTION) | (normal << 52)
-    place = exponent - normal
-    at = first + max((place >> 5) - low, 0)  # below `low` there are only zeros
-    shift = place & 31
-    sign = bits >> 63
-    lower = (mantissa & _MASK) << shift
-    upper = (mantissa >> 32) << shift
-    words[row, at] += ((lower & _MASK) ^ sign) - sign
-    words[row, at + 1] += (((lower >> 32) + (upper & _MASK)) ^ sign) - sign
-    words[row, at + 2] += ((upper >> 32) ^ sign) - sign
-
-
 @njit(nogil=True, cache=True)
 def add_floats(cells: np.ndarray, bits: np.ndarray, words: np.ndarray, first: int, low: int) -> None:
+    """Add floats, given by their bits, to the numbers in `words[cell, first:]`, whose words start at `low`."""
     for i in range(cells.shape[0]):
-        if cells[i] >= 0:
-            add_float(words, cells[i], first, low, bits[i])
+        row = cells[i]
+        if row < 0:
+            continue
+        exponent = (bits[i] >> 52) & 2047
+        normal = np.int64(exponent != 0)
+        mantissa = (bits[i] & _FRACTION) | (normal << 52)
+        place = exponent - normal
+        at = first + max((place >> 5) - low, 0)  # below `low` there are only zeros
+        shift = place & 31
+        sign = bits[i] >> 63
+        lower = (mantissa & _MASK) << shift
+        upper = (mantissa >> 32) << shift
+        words[row, at] += ((lower & _MASK) ^ sign) - sign
+        words[row, at + 1] += (((lower >> 32) + (upper & _MASK)) ^ sign) - sign
+        words[row, at + 2] += ((upper >> 32) ^ sign) - sign
 
 
 @njit(nogil=True, cache=True)
