@@ -14,6 +14,7 @@ from patterns.intake import Intake
 from patterns.payload import Payload
 from patterns.progress import ProgressTracker, is_progress
 from patterns.queries.function_values import check_alike
+from patterns.queries.runs import bounds_of
 from patterns.query import Query
 from patterns.window import DeltaWindow, TimeWindow, Window, by_key
 from patterns.worker import STAMP
@@ -51,11 +52,14 @@ class Results:
         self._note_latency(columns, now_ns)
 
     def _note_latency(self, columns: dict[str, np.ndarray], now_ns: int) -> None:
-        windows, codes = columns["window"], columns["code"]
-        begins = np.r_[True, (windows[1:] != windows[:-1]) | (codes[1:] != codes[:-1])]
-        stamps, first, counts = np.unique(columns.pop(STAMP)[begins], return_index=True, return_counts=True)
-        self.windows += int(counts.sum())
-        self._latencies.append((now_ns - stamps, counts, windows[begins][first]))
+        begins = bounds_of(columns["window"], columns["code"])[:-1]
+        stamps, windows = columns.pop(STAMP)[begins], columns["window"][begins]
+        if len(stamps) and (stamps == stamps[0]).all():  # as they mostly are: what closes together leaves together
+            stamps, first, counts = stamps[:1], np.zeros(1, np.int64), np.array([len(begins)])
+        else:
+            stamps, first, counts = np.unique(stamps, return_index=True, return_counts=True)
+        self.windows += len(begins)
+        self._latencies.append((now_ns - stamps, counts, windows[first]))
 
     def latency_ms(self) -> dict[str, float | None]:
         """Median and 99th percentile over windows, from the closing item's arrival to the result."""
