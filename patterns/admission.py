@@ -11,10 +11,12 @@ from typing import Protocol
 import numpy as np
 
 from patterns.window import duration_us
-from runtime.errors import SpecError
+from runtime.errors import BadInputError, SpecError
 from runtime.message import START_OF_TIME
 
 _NOT_YET = ("k-slack", "aq")
+#: Beyond it there would be no room for the bounds of windows.
+_FARTHEST_US = 2**60
 
 
 class Admission(Protocol):
@@ -37,6 +39,7 @@ class Trailing:
             return None
         if self._in_order(times):
             return None
+        _check_range(int(times.min()), int(times.max()))
         newest = np.maximum.accumulate(np.r_[np.int64(self._newest), times])
         before = newest[:-1]  # the greatest time when the item arrived
         floor = np.where(before == START_OF_TIME, before, before - self._distance)
@@ -49,9 +52,16 @@ class Trailing:
         """Take in times that rise from the watermark on, of which none can be late; False: look closer."""
         if times[0] < self.watermark or (times[1:] < times[:-1]).any():
             return False
+        _check_range(int(times[0]), int(times[-1]))
         self._newest = max(self._newest, int(times[-1]))
         self.watermark = self._newest - self._distance
         return True
+
+
+def _check_range(first: int, last: int) -> None:
+    if first < -_FARTHEST_US or last > _FARTHEST_US:
+        raise BadInputError(f"event times must lie within {_FARTHEST_US} us of 1970 (some 36,000 years), got "
+                            f"{first if first < -_FARTHEST_US else last} us: check the time column and `time_unit`")
 
 
 def admission(disorder: str) -> Admission:

@@ -141,7 +141,7 @@ def bad_rows(batch: pa.RecordBatch, spec: IntakeSpec) -> np.ndarray | None:
         wrong: np.ndarray | None = None
         if column.null_count:
             wrong = column.is_null().to_numpy(zero_copy_only=False)
-        if pa.types.is_floating(column.type) and name != spec.key:
+        if pa.types.is_floating(column.type):
             present = column.fill_null(0.0) if column.null_count else column
             finite = np.isfinite(present.to_numpy(zero_copy_only=False))
             if not finite.all():

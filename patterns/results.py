@@ -105,13 +105,13 @@ class Results:
         known = self._extent_columns(more_windows, more_codes)
         extra = empty_rows(table.schema, known, getattr(self._query, "of_nothing", {}), len(more_codes))
         codes, windows = np.r_[codes, more_codes], np.r_[windows, more_windows]
-        rank = _ranks(self._intake.keys)
+        rank = _ranks(self._key_values())
         order = order_by([rank[codes] if len(rank) else codes, windows])
         return pa.concat_tables([table, extra]).take(pa.array(order))
 
     def _order(self, columns: dict[str, np.ndarray], rows: pa.Table | None, places: np.ndarray | None) -> np.ndarray:
         """By key, window, and within a window event time, then arrival, or the rank that the query gave."""
-        rank = _ranks(self._intake.keys)
+        rank = _ranks(self._key_values())
         by = [rank[columns["code"]] if len(rank) else columns["code"], columns["window"]]
         if rows is not None and places is not None:
             times = self._intake.spec.time.microseconds(rows.column(self._intake.spec.time.name).combine_chunks())
@@ -146,10 +146,14 @@ class Results:
         return {**extent, "key": self._key_column(codes)} if self._intake.spec.key is not None else extent
 
     def _key_column(self, codes: np.ndarray) -> pa.Array:
+        return self._key_values().take(pa.array(codes))
+
+    def _key_values(self) -> pa.Array:
+        """The key of every code; empty if the stream has no keys."""
+        if self._intake.spec.key is None:
+            return pa.array([], pa.null())
         kind = self._schema.field(self._intake.spec.key).type
-        if pa.types.is_dictionary(kind):
-            kind = kind.value_type
-        return pa.array(self._intake.keys, kind).take(pa.array(codes))
+        return pa.array(self._intake.keys, kind.value_type if pa.types.is_dictionary(kind) else kind)
 
     def _bounds(self, windows: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Start and end of each window, in microseconds (delta windows: on the line of the attribute)."""
@@ -181,11 +185,11 @@ def order_by(columns: Sequence[np.ndarray]) -> np.ndarray:
     return np.argsort(key, kind="stable")
 
 
-def _ranks(keys: Sequence[object]) -> np.ndarray:
+def _ranks(keys: pa.Array) -> np.ndarray:
     """The place of each key code in the sorted order of the keys."""
-    if not keys:
+    if not len(keys):
         return np.empty(0, np.int64)
-    place = pc.sort_indices(pa.array(keys)).to_numpy()
+    place = pc.sort_indices(keys).to_numpy()
     ranks = np.empty(len(keys), np.int64)
     ranks[place] = np.arange(len(keys))
     return ranks

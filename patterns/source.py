@@ -6,13 +6,14 @@ its event times first (stable: equal times keep their order); an iterator is tak
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from runtime.errors import BadInputError, SpecError
 
@@ -41,7 +42,7 @@ class TimeColumn:
         if pa.types.is_date(kind):
             return column.cast(pa.timestamp("us")).cast(pa.int64()).to_numpy(zero_copy_only=False)
         unit = kind.unit if pa.types.is_timestamp(kind) else self.unit
-        values = column.cast(pa.int64()).to_numpy(zero_copy_only=False)
+        values = self._integers(column)
         if unit == "ns":
             return values // 1000
         factor = _UNIT_FACTORS[unit]
@@ -50,14 +51,23 @@ class TimeColumn:
                                 f"got {int(values.max())} {unit}: check `time_unit`")
         return values * factor if factor > 1 else values
 
+    def _integers(self, column: pa.Array) -> np.ndarray:
+        try:
+            return np.asarray(column.cast(pa.int64()).to_numpy(zero_copy_only=False))
+        except pa.ArrowInvalid:  # only uint64 has such values
+            raise BadInputError(f"a time in column `{self.name}` does not fit 63 bits, got "
+                                f"{pc.max(column).as_py()}: check the column and `time_unit`") from None
+
     def from_microseconds(self, times: np.ndarray, kind: pa.DataType) -> pa.Array:
         """Window bounds in the type of the time column."""
         if pa.types.is_date(kind):
             kind = pa.timestamp("us")
         unit = kind.unit if pa.types.is_timestamp(kind) else self.unit
-        if unit == "ns":
-            return pa.array(times * 1000).cast(kind)
-        return pa.array(times // _UNIT_FACTORS[unit]).cast(kind)
+        bounds = pa.array(times * 1000 if unit == "ns" else times // _UNIT_FACTORS[unit])
+        try:
+            return bounds.cast(kind)
+        except pa.ArrowInvalid:  # a window may end beyond what a small integer holds
+            return bounds
 
     def unit_us(self, kind: pa.DataType) -> int:
         """The least distance of two times of the column, in microseconds (1 for nanoseconds)."""
@@ -80,18 +90,38 @@ def to_table(data: Any) -> pa.Table:
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
     if isinstance(data, pd.DataFrame):
+        _check_names(list(map(str, data.columns)))
         return pa.table({str(name): _from_series(data[name]) for name in data.columns})
     if isinstance(data, Mapping):
         lengths = {name: len(column) for name, column in data.items()}
         if len(set(lengths.values())) > 1:
             raise SpecError(f"columns must have one length, got {lengths}")
-        return pa.table({str(name): column if isinstance(column, pa.Array | pa.ChunkedArray) else pa.array(column)
-                         for name, column in data.items()})
+        return pa.table({str(name): _from_values(str(name), column) for name, column in data.items()})
     if hasattr(data, "toArrow"):
         table: pa.Table = data.toArrow()
         return table
     raise SpecError(f"a stream is made of a pandas or Spark DataFrame, an Arrow table, a dict of columns or an "
                     f"iterator of those, got {type(data).__name__}")
+
+
+def _check_names(names: Sequence[str]) -> None:
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise SpecError(f"each column must have a name of its own, got `{twice[0]}` more than once: rename one of them")
+
+
+def _from_values(name: str, column: Any) -> pa.Array | pa.ChunkedArray:
+    if isinstance(column, pa.Array | pa.ChunkedArray):
+        return column
+    if isinstance(column, pd.Series):
+        return _from_series(column)
+    if isinstance(column, np.ndarray) and not column.dtype.isnative:
+        column = column.astype(column.dtype.newbyteorder("="))
+    try:
+        return pa.array(column)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
+        shape = f"an array of shape {column.shape}" if getattr(column, "ndim", 1) != 1 else str(error).splitlines()[0]
+        raise SpecError(f"column `{name}` must be a plain list or array of values of one type, got {shape}") from None
 
 
 def _from_series(series: pd.Series[Any]) -> pa.Array:
@@ -115,8 +145,7 @@ def first_values(data: Any, name: str | None, count: int = 65_536) -> pa.Array |
     column = data[name][:count]
     if isinstance(column, pd.Series):
         return _from_series(column)
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else (
-        column if isinstance(column, pa.Array) else pa.array(column))
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else _from_values(name, column)
 
 
 def ordered(table: pa.Table, time: TimeColumn) -> pa.Table:
@@ -131,10 +160,32 @@ def ordered(table: pa.Table, time: TimeColumn) -> pa.Table:
 
 
 def batches_of(data: Any) -> Iterator[pa.RecordBatch]:
-    """Record batches of an iterator of anything that `to_table` takes (a record batch reader is one)."""
+    """Record batches of an iterator of anything that `to_table` takes (a record batch reader is one).
+
+    All have the columns of the first one, in its order: BadInputError for a column that is missing, new, or of
+    another type.
+    """
+    schema: pa.Schema | None = None
     for part in data:
         if part is not None:
-            yield from to_table(part).to_batches()
+            table = to_table(part)
+            schema = schema or table.schema
+            yield from _alike(table, schema).to_batches()
+
+
+def _alike(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    for name in dict.fromkeys([*schema.names, *table.schema.names]):
+        if name not in table.schema.names or name not in schema.names:
+            where = "the first only" if name in schema.names else "a later one only"
+            raise BadInputError(f"all batches of a stream must have the same columns, got `{name}` in {where}")
+    columns = [table.column(name) for name in schema.names]
+    for place, (column, field) in enumerate(zip(columns, schema, strict=True)):
+        if pa.types.is_null(column.type):
+            columns[place] = column.cast(field.type)
+        elif column.type != field.type:
+            raise BadInputError(f"column `{field.name}` must have one type in all batches of a stream, got {field.type} "
+                                f"in the first and {column.type} in a later one: convert it")
+    return pa.table(columns, schema=schema)
 
 
 def column_names(data: Any) -> tuple[str, ...]:

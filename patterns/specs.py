@@ -159,7 +159,16 @@ def parse_pattern(text: str, workers: int | None = None) -> Pattern:
     pattern, rest = _parse(tokens, text)
     if rest:
         raise _unknown(text)
-    return _with_workers(pattern, workers) if workers is not None and "(" not in text else pattern
+    return _with_workers(pattern, workers) if workers is not None and not has_degrees(text) else pattern
+
+
+def has_degrees(text: str) -> bool:
+    """Whether a pattern is spelt with numbers of workers.
+
+    >>> has_degrees("win_farm(2)"), has_degrees("pane_farm(level=0)")
+    (True, False)
+    """
+    return re.search(r"[0-9]", re.sub(r"level *= *[0-9]+", "", text)) is not None
 
 
 def _parse(tokens: list[str], text: str) -> tuple[Pattern, list[str]]:

@@ -15,7 +15,7 @@ Every call returns a new, frozen spec; nothing runs before `run`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from patterns.plan import Choice, Known, choose, look_at
 from patterns.query import Query
 from patterns.report import Report
 from patterns.source import TimeColumn, batches_of, column_names, first_values, is_table, ordered, to_table
-from patterns.specs import Pattern, check_degree, parse_pattern
+from patterns.specs import Pattern, check_degree, has_degrees, parse_pattern
 from patterns.triggers import attribute_type
 from patterns.window import ContextAware, CountWindow, DeltaWindow, SlideByTuple, TimeWindow, Window
 from runtime.errors import SpecError, WindowfarmError
@@ -59,6 +59,8 @@ class Stream:
 
     def key_by(self, column: str) -> Stream:
         """The same stream in groups: windows are formed for each value of `column`."""
+        if not isinstance(column, str):
+            raise SpecError(f"`key_by` must name one column, got {column!r}: make a column of what belongs together")
         return replace(self, key=column)
 
     def window(self, window: Window, *, emit_empty: bool = False) -> Windowed:
@@ -113,6 +115,9 @@ class Plan:
                             f"got {self.pattern!r}")
         if self.workers is not None:
             check_degree(self.workers, "workers", "a plan")
+            if not isinstance(self.pattern, str) or has_degrees(self.pattern):
+                raise SpecError(f"`workers` must be left out beside a pattern that has its own degrees, got "
+                                f"{self.workers} and {self.pattern}")
 
     def job(self) -> Job:
         return Job(self.query, self.model, self.stream.key is not None)
@@ -149,6 +154,10 @@ class Plan:
 
     def run(self, executor: str = "ray", **options: Any) -> Report:
         """Run to the end of the stream on `executor` ("ray" or "inline"); options as in `Options`."""
+        known = [field.name for field in fields(Options)]
+        for name in options:
+            if name not in known:
+                raise SpecError(f"`run` must be given options that it has ({', '.join(known)}), got {name!r}")
         return run_plan(self, Options(executor=executor, **options))
 
 

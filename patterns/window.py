@@ -24,7 +24,7 @@ from runtime.errors import SpecError
 _UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
 _DURATION = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*(us|ms|s|m|h)\s*")
 
-Duration = int | str | timedelta
+Duration = int | str | timedelta | np.timedelta64
 
 
 def duration_us(value: Duration, parameter: str = "duration") -> int:
@@ -36,6 +36,11 @@ def duration_us(value: Duration, parameter: str = "duration") -> int:
     if isinstance(value, bool):
         raise SpecError(f"`{parameter}` must be a duration, got {value!r}: "
                         "write \"250ms\", a timedelta or microseconds")
+    if isinstance(value, np.timedelta64):
+        whole = value.astype("timedelta64[us]")
+        if whole != value:
+            raise SpecError(f"`{parameter}` must be a whole number of microseconds, got {value!r}")
+        return int(whole.astype(np.int64))
     if isinstance(value, timedelta):
         return round(value / timedelta(microseconds=1))
     if isinstance(value, int | np.integer):
