@@ -87,8 +87,8 @@ class Engines:
         if not self._owns_spark:
             return
         from spark_glue import session
-        if at_once:
-            session.kill_session()
+        if at_once and self._spark_thread is not None and self._spark_thread.is_alive():
+            session.kill_session()  # it is at work, and nobody needs that any more
         if self._spark_thread is not None and self._spark_thread is not threading.current_thread():
             self._spark_thread.join(timeout=5.0)
         if self._owns_spark:

@@ -58,6 +58,7 @@ def _first_line(text: str) -> str:
 
 def run_process(main: Callable[[Sequence[str]], int]) -> NoReturn:
     """Run `main` as a process: a polite kill ends it like Ctrl-C, and no child outlives it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, _terminated)
     code = main(sys.argv[1:])
     leave_within(_PATIENCE_S, code)

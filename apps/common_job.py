@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from argparse import Namespace
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pyarrow as pa
 
 from apps.common_engines import Engines
+from apps.common_options import check_apart
 from apps.common_view import View
 from patterns import Stream
 from patterns.query import Query
@@ -44,6 +44,8 @@ def prepare(options: Namespace, query: Query, window: Window) -> Job:
     """Open the input and check all that the files' heads can tell."""
     inputs = open_inputs(options.input, options.time, key=options.key, numeric=query.columns,
                          on_bad_row=options.on_bad_row)
+    check_apart((head.file.path for head in inputs.heads), output=options.output, stats=options.stats,
+                plot=options.plot)
     stream = Stream.of(inputs, options.time, time_unit=options.time_unit, disorder="sort",
                        on_bad_row=options.on_bad_row)
     if options.key:
@@ -81,8 +83,3 @@ def _run(job: Job, source: OrderedSource, view: View, began_s: float, name: str)
                     items_bad=report.stats.items_bad + source.bad,
                     startup_s=round(report.stats.startup_s + started_s - began_s, 3))
     return Outcome(report, stats, source.bad_rows())
-
-
-def bad_rows_path(output: Path) -> Path:
-    """Where the rows go that were left out of the results in `output`."""
-    return output.with_name(f"{output.stem}.bad.parquet")

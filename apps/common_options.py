@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -13,6 +13,8 @@ from runtime.errors import SpecError
 
 _NEGATIVE = re.compile(r"-[0-9.]")
 _WHOLE = re.compile(r"-?[0-9]+")
+_PICTURES = ("png", "pdf", "svg", "jpg", "jpeg", "webp")
+_NOT_PARQUET = ("csv", "tsv", "txt", "json", "jsonl", "ndjson", "xlsx", "arrow", "feather", "orc", "avro")
 
 
 class Parser(argparse.ArgumentParser):
@@ -63,7 +65,8 @@ def add_run_options(to: argparse.ArgumentParser) -> None:
     group.add_argument("--pattern", default="auto",
                        help="auto (default), win_seq, win_farm, key_farm, pane_farm, win_mapreduce, also with degrees "
                             "and nested: win_farm(pane_farm(2,1),2)")
-    group.add_argument("--workers", type=count, metavar="N", help="degree of the pattern (default: the cores)")
+    group.add_argument("--workers", type=count, metavar="N",
+                       help="degree of the pattern (default: the cores but one, which feeds them)")
     group.add_argument("--executor", choices=("ray", "inline"), default="ray",
                        help="ray (default): actors; inline: everything in this process")
     group.add_argument("--spark-ui", action="store_true", help="serve Spark's web page while it runs")
@@ -113,13 +116,14 @@ def check_disorder(text: str) -> None:
     if text == "sort":
         return
     if kind in ("in-order", "bounded", "k-slack", "aq"):
-        raise SpecError(f"`--disorder` {text} is not available yet, got it all the same: use sort, which orders "
-                        "the items by time first")
+        raise SpecError(f"`--disorder` {text} is not available yet: use sort, which orders the items by time "
+                        "first")
     raise SpecError(f"`--disorder` must be sort, in-order, bounded:DURATION, k-slack or aq:PERCENT, got {text!r}")
 
 
 def check_outputs(**paths: Path | None) -> None:
-    """Every file can be written where it shall go: its folder exists."""
+    """Every file can be written where it shall go, in the format that its name tells, and none over another."""
+    seen: dict[Path, str] = {}
     for option, path in paths.items():
         if path is None:
             continue
@@ -127,3 +131,30 @@ def check_outputs(**paths: Path | None) -> None:
             raise SpecError(f"`--{option}` must be in a folder that exists, got `{path}`: make `{path.parent}` first")
         if path.is_dir():
             raise SpecError(f"`--{option}` must be a file, got the folder `{path}`: name a file in it")
+        kind = path.suffix.lstrip(".").lower()
+        if option == "output" and kind in _NOT_PARQUET:
+            raise SpecError(f"`--output` is written as Parquet, got `{path}`: name it {path.stem}.parquet")
+        if option == "plot" and kind and kind not in _PICTURES:
+            raise SpecError(f"`--plot` must be a picture ({', '.join(_PICTURES)}), got `{path}`")
+        for place in (path, bad_rows_path(path)) if option == "output" else (path,):
+            other = seen.setdefault(place.resolve(), option)
+            if other != option:
+                raise SpecError(f"`--{other}` and `--{option}` must be different files, got `{path}` for both")
+
+
+def bad_rows_path(output: Path) -> Path:
+    """Where the rows go that were left out of the results in `output`."""
+    return output.with_name(f"{output.stem}.bad.parquet")
+
+
+def check_apart(inputs: Iterable[str], **paths: Path | None) -> None:
+    """No file that is read is written over."""
+    read = {Path(name).resolve() for name in inputs}
+    for option, path in paths.items():
+        if path is None:
+            continue
+        for place in (path, bad_rows_path(path)) if option == "output" else (path,):
+            if place.resolve() in read:
+                raise SpecError(f"`--{option}` must not be one of the files of --input, got `{path}`"
+                                f"{'' if place == path else f', beside which `{place}` would be written'}: "
+                                "name another file")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from argparse import Namespace
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,37 +10,32 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from apps.common_job import Outcome, bad_rows_path
+from apps.common_job import Outcome
+from apps.common_options import bad_rows_path
 from spark_glue.collect import replacing, write_parquet
 
 
-def write_results(outcome: Outcome, options: Namespace) -> dict[str, Path]:
-    """Write results, rows that were left out, and figures, if asked for; where each thing went."""
+def write_all(outcome: Outcome, options: Namespace, draw: Callable[[Path, str], bool]) -> dict[str, Path]:
+    """Write what was asked for, all of it or nothing; where each thing went.
+
+    Results, rows that were left out, figures, and the picture, which `draw(file, kind)` makes; no file is made if
+    it says that there is nothing to draw.
+    """
     written: dict[str, Path] = {}
-    if options.output is not None:
-        write_parquet(outcome.report.results, options.output)
-        written["results"] = options.output
-        if outcome.bad.num_rows:
-            written["rows left out"] = bad_rows_path(options.output)
-            write_parquet(outcome.bad, written["rows left out"])
-    if options.stats is not None:
-        with replacing(options.stats) as partial_name:
-            partial_name.write_text(outcome.stats.to_json() + "\n")
-        written["figures"] = options.stats
+    with contextlib.ExitStack() as files:  # they take their names when all are complete
+        if options.output is not None:
+            write_parquet(outcome.report.results, files.enter_context(replacing(options.output)))
+            written["results"] = options.output
+            if outcome.bad.num_rows:
+                written["rows left out"] = bad_rows_path(options.output)
+                write_parquet(outcome.bad, files.enter_context(replacing(written["rows left out"])))
+        if options.stats is not None:
+            files.enter_context(replacing(options.stats)).write_text(outcome.stats.to_json() + "\n")
+            written["figures"] = options.stats
+        if options.plot is not None:
+            if draw(files.enter_context(replacing(options.plot)), options.plot.suffix.lstrip(".").lower() or "png"):
+                written["picture"] = options.plot
     return written
-
-
-def write_picture(draw: Callable[[Path, str], bool], path: Path | None) -> dict[str, Path]:
-    """Have `draw(file, kind)` make the picture `path`, if one is asked for; nothing is left if it draws none."""
-    if path is None:
-        return {}
-    with replacing(path) as partial_name:
-        drawn = draw(partial_name, path.suffix.lstrip(".") or "png")
-        partial_name.touch()
-    if drawn:
-        return {"picture": path}
-    path.unlink()
-    return {}
 
 
 def print_summary(outcome: Outcome, about_results: Mapping[str, str], written: Mapping[str, Path],

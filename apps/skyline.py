@@ -5,10 +5,8 @@ With no arguments it runs on a built-in stream of hotel offers.
 
 from __future__ import annotations
 
-import time
 from argparse import Namespace
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,16 +14,13 @@ import pyarrow as pa
 
 from apps import common_options as given
 from apps import offers
-from apps.common_engines import Engines
-from apps.common_exit import attempt, run_process
-from apps.common_job import Outcome, prepare, run
-from apps.common_output import print_summary, write_picture, write_results
-from apps.common_view import View
+from apps.common_exit import run_process
+from apps.common_job import Outcome
+from apps.common_program import Program
 from patterns.queries import Skyline
 from runtime.errors import SpecError
 
 _PROGRAM = "apps.skyline"
-_DEMO_ITEMS = 400_000
 _DEMO_FOLDER = Path("skyline-demo")
 _DESCRIPTION = """\
 The skyline of every window of a stream: the items that no other item of the window dominates, that is, none
@@ -50,31 +45,7 @@ Exit codes: 0 done, 2 wrong arguments or input, 1 anything else, 130 Ctrl-C."""
 
 def main(arguments: Sequence[str]) -> int:
     """Run the program; returns its exit code. Engines that run already are used and left running."""
-    engines = Engines()
-    code = attempt(partial(_main, arguments, engines, time.monotonic()), _PROGRAM)
-    engines.stop(code)
-    return code
-
-
-def _main(arguments: Sequence[str], engines: Engines, began_s: float) -> None:
-    options = _parser().parse(arguments)
-    given.check_disorder(options.disorder)
-    if options.input is None:
-        _fill_in_demo(options)
-    query, window = _query(options), given.window_of(_needed(options.window, "--window"), options.slide)
-    given.check_outputs(output=options.output, stats=options.stats, plot=options.plot)
-    if not options.input:
-        options.input = [_demo_input(engines)]
-    job = prepare(options, query, window)
-    view = View(options.quiet)
-    try:
-        outcome = run(job, engines, view, began_s, "skyline")
-        view.stage("writing")
-        written = _write(outcome, options, query)
-    finally:
-        view.close()
-    if not options.quiet:
-        print_summary(outcome, _about(outcome), written, time.monotonic() - began_s)
+    return Program(_PROGRAM, _parser, _query, _fill_in_demo, _draw, _about, demo_folder=_DEMO_FOLDER).main(arguments)
 
 
 # -- arguments ---------------------------------------------------------------------------------------
@@ -94,14 +65,7 @@ def _query(options: Namespace) -> Skyline:
     dims, maximize = given.columns(options.dims, "--dims"), given.columns(options.maximize, "--maximize")
     if not dims and not maximize:
         raise SpecError("`--dims` must name at least one column, got none: write --dims price,distance")
-    _needed(options.time, "--time")
     return Skyline(*dims, maximize=maximize)
-
-
-def _needed(value: str | None, option: str) -> str:
-    if value is None:
-        raise SpecError(f"`{option}` must be given with --input, got nothing; see --help")
-    return value
 
 
 def _fill_in_demo(options: Namespace) -> None:
@@ -111,28 +75,15 @@ def _fill_in_demo(options: Namespace) -> None:
         options.dims, options.maximize = ",".join(offers.DIMS), ",".join(offers.MAXIMIZE)
     if options.window is None:
         options.window, options.slide = offers.WINDOW, options.slide or offers.SLIDE
-    if options.output is None or options.plot is None:
-        _DEMO_FOLDER.mkdir(exist_ok=True)
     options.output = options.output or _DEMO_FOLDER / "skylines.parquet"
     options.plot = options.plot or _DEMO_FOLDER / "last-skyline.png"
 
 
-def _demo_input(engines: Engines) -> str:
-    folder = engines.folder / "offers"
-    folder.mkdir()
-    offers.write_offers(folder, _DEMO_ITEMS)
-    return str(folder)
-
-
 # -- what comes out ----------------------------------------------------------------------------------
 
-def _write(outcome: Outcome, options: Namespace, query: Skyline) -> dict[str, Path]:
-    """Write what was asked for; where each thing went."""
-    def draw(path: Path, kind: str) -> bool:
-        from apps.picture import draw_run  # matplotlib takes a second
-        return draw_run(outcome.report, query.dims, query.maximize, path, kind)
-
-    return {**write_results(outcome, options), **write_picture(draw, options.plot)}
+def _draw(outcome: Outcome, query: Skyline, path: Path, kind: str) -> bool:
+    from apps.picture import draw_run  # matplotlib takes a second
+    return draw_run(outcome.report, query.dims, query.maximize, path, kind)
 
 
 def skyline_sizes(results: pa.Table) -> np.ndarray:
@@ -141,7 +92,7 @@ def skyline_sizes(results: pa.Table) -> np.ndarray:
     return results.group_by(names).aggregate([([], "count_all")]).column("count_all").to_numpy()
 
 
-def _about(outcome: Outcome) -> dict[str, str]:
+def _about(outcome: Outcome, query: Skyline) -> dict[str, str]:
     sizes = skyline_sizes(outcome.report.results)
     if not len(sizes):
         return {}

@@ -5,25 +5,20 @@ With no arguments it runs on a built-in stream of hotel offers.
 
 from __future__ import annotations
 
-import time
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 
 from apps import common_options as given
 from apps import offers
-from apps.common_engines import Engines
-from apps.common_exit import attempt, run_process
-from apps.common_job import Outcome, prepare, run
-from apps.common_output import print_summary, write_picture, write_results
-from apps.common_view import View
+from apps.common_exit import run_process
+from apps.common_job import Outcome
+from apps.common_program import Program
 from patterns.queries import Count, Max, Mean, Min, Quantile, Sum, Variance
 from patterns.queries.aggregates import Aggregate, Aggregates
 from runtime.errors import SpecError
 
 _PROGRAM = "apps.window"
-_DEMO_ITEMS = 400_000
 _DEMO_AGGREGATES = "count,mean:price,min:price,quantile:price:0.9"
 _OF_COLUMN: dict[str, Callable[[str], Aggregate]] = {
     "sum": Sum, "min": Min, "max": Max, "mean": Mean, "variance": Variance, "median": Quantile}
@@ -49,34 +44,9 @@ Exit codes: 0 done, 2 wrong arguments or input, 1 anything else, 130 Ctrl-C."""
 
 def main(arguments: Sequence[str]) -> int:
     """Run the program; returns its exit code. Engines that run already are used and left running."""
-    engines = Engines()
-    code = attempt(partial(_main, arguments, engines, time.monotonic()), _PROGRAM)
-    engines.stop(code)
-    return code
-
-
-def _main(arguments: Sequence[str], engines: Engines, began_s: float) -> None:
-    options = _parser().parse(arguments)
-    given.check_disorder(options.disorder)
-    if options.input is None:
-        _fill_in_demo(options)
-    for option in ("time", "agg", "window"):
-        if getattr(options, option) is None:
-            raise SpecError(f"`--{option}` must be given with --input, got nothing; see --help")
-    query, window = aggregates(options.agg), given.window_of(options.window, options.slide)
-    given.check_outputs(output=options.output, stats=options.stats, plot=options.plot)
-    if not options.input:
-        options.input = [_demo_input(engines)]
-    job = prepare(options, query, window)
-    view = View(options.quiet)
-    try:
-        outcome = run(job, engines, view, began_s, "window")
-        view.stage("writing")
-        written = _write(outcome, options, query)
-    finally:
-        view.close()
-    if not options.quiet:
-        print_summary(outcome, {"last row": _shown(outcome, query)}, written, time.monotonic() - began_s)
+    program = Program(_PROGRAM, _parser, lambda options: aggregates(options.agg), _fill_in_demo, _draw, _about,
+                      needed=("time", "agg", "window"))
+    return program.main(arguments)
 
 
 # -- arguments ---------------------------------------------------------------------------------------
@@ -123,33 +93,22 @@ def _fill_in_demo(options: Namespace) -> None:
         options.window, options.slide = offers.WINDOW, options.slide or offers.SLIDE
 
 
-def _demo_input(engines: Engines) -> str:
-    folder = engines.folder / "offers"
-    folder.mkdir()
-    offers.write_offers(folder, _DEMO_ITEMS)
-    return str(folder)
-
-
 # -- what comes out ----------------------------------------------------------------------------------
 
-def _write(outcome: Outcome, options: Namespace, query: Aggregates) -> dict[str, Path]:
-    """Write what was asked for; where each thing went."""
-    def draw(path: Path, kind: str) -> bool:
-        from apps.picture_windows import draw_aggregate  # matplotlib takes a second
-        return draw_aggregate(outcome.report.results, query.outputs[0], path, kind)
-
-    return {**write_results(outcome, options), **write_picture(draw, options.plot)}
+def _draw(outcome: Outcome, query: Aggregates, path: Path, kind: str) -> bool:
+    from apps.picture_windows import draw_aggregate  # matplotlib takes a second
+    return draw_aggregate(outcome.report.results, query.outputs[0], path, kind)
 
 
-def _shown(outcome: Outcome, query: Aggregates) -> str:
+def _about(outcome: Outcome, query: Aggregates) -> dict[str, str]:
     """The last row of the results, so that something can be seen without opening a file."""
     results = outcome.report.results
     if not results.num_rows:
-        return "none"
+        return {}
     last = results.slice(results.num_rows - 1).to_pylist()[0]
     values = ", ".join(f"{name} {last[name]:,.6g}" for name in query.outputs)
     whose = f" of {last['key']}" if "key" in last else ""
-    return f"window {last['window_id']}{whose}: {values}"
+    return {"last row": f"window {last['window_id']}{whose}: {values}"}
 
 
 if __name__ == "__main__":

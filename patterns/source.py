@@ -183,8 +183,8 @@ def _alike(table: pa.Table, schema: pa.Schema) -> pa.Table:
         if pa.types.is_null(column.type):
             columns[place] = column.cast(field.type)
         elif column.type != field.type:
-            raise BadInputError(f"column `{field.name}` must have one type in all batches of a stream, got {field.type} "
-                                f"in the first and {column.type} in a later one: convert it")
+            raise BadInputError(f"column `{field.name}` must have one type in all batches of a stream, got "
+                                f"{field.type} in the first and {column.type} in a later one: convert it")
     return pa.table(columns, schema=schema)
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from runtime.errors import BadInputError
-from spark_glue.schemas import Column, type_for
+from spark_glue.schemas import WHOLE, Column, type_for
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,7 @@ def _numbers(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     if pa.types.is_floating(kind):
         values = pd.to_numeric(column.to_pandas().astype(object), errors="coerce").to_numpy(np.float64)
         return pa.chunked_array([pa.array(values, kind, mask=np.isnan(values))])
-    return pc.if_else(pc.match_substring_regex(column, r"^[+-]?[0-9]{1,18}$"), column, pa.scalar(None, pa.string())
-                      ).cast(kind)
+    return pc.if_else(pc.match_substring_regex(column, f"^{WHOLE}$"), column, pa.scalar(None, pa.string())).cast(kind)
 
 
 def _moments(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:

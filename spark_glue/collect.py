@@ -14,20 +14,22 @@ import pyarrow.parquet as pq
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary name beside `path` to write to; it takes the place of `path` if all went well, else it is removed."""
+    """A temporary name beside `path` to write to; what was written takes the place of `path` if all went well.
+
+    A reader finds the old file or the whole new one, never a part.
+    """
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         yield partial
-        os.replace(partial, path)
+        if partial.exists():
+            os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
 
 
 def write_parquet(table: pa.Table, path: Path) -> None:
-    """Write `table` to `path`: a reader finds the old file or the whole new one, never a part."""
-    with replacing(path) as partial:
-        # Types come back as they went in, nanoseconds and time zones too.
-        pq.write_table(table, partial, compression="zstd", store_schema=True)
+    """Write `table` to `path`; types come back as they went in, nanoseconds and time zones too."""
+    pq.write_table(table, path, compression="zstd", store_schema=True)
 
 
 def to_dataframe(spark: Any, table: pa.Table) -> Any:

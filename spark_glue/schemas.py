@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet as pq
@@ -21,7 +22,11 @@ from spark_glue.files import CSV, PARQUET, InputFile
 
 _HEAD_BYTES = 1 << 18
 _UNITS = ("s", "ms", "us", "ns")
-_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+#: Whole numbers that int64 holds (a few more would fit).
+WHOLE = r"[+-]?([0-9]{1,18}|[0-8][0-9]{18}|9[01][0-9]{17})"
+_WHOLE = re.compile(WHOLE)
+#: Digits behind a leading zero, or more of them than a 64-bit integer has.
+_CODE = r"^[+-]?(0[0-9]+|[1-9][0-9]{19,})$"
 _MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,](?P<fraction>[0-9]+))?)?"
                      r"(?P<zone>Z|[+-][0-9]{2}:?([0-9]{2})?)?")
 
@@ -37,11 +42,15 @@ class Column:
 
 @dataclass(frozen=True)
 class Head:
-    """What is known of a file before it is read: its columns, and for Parquet the rows of each row group."""
+    """What is known of a file before it is read: its columns, and for Parquet the rows of each row group.
+
+    `codes` are the columns of a CSV file whose values look like numbers but are more than that, such as 007.
+    """
 
     file: InputFile
     types: Mapping[str, pa.DataType]
     row_groups: tuple[int, ...] = ()
+    codes: frozenset[str] = frozenset()
 
 
 def head_of(file: InputFile) -> Head:
@@ -49,7 +58,10 @@ def head_of(file: InputFile) -> Head:
     try:
         if file.kind == PARQUET:
             return _parquet_head(file)
-        return Head(file, _csv_types(file) if file.kind == CSV else _json_types(file))
+        if file.kind == CSV:
+            types = _csv_types(file)
+            return Head(file, types, codes=_csv_codes(file, types))
+        return Head(file, _json_types(file))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, json.JSONDecodeError) as error:
         if "Empty" in str(error) and file.kind != PARQUET:
             return Head(file, {})  # nothing in it, not even a header: no items
@@ -68,6 +80,20 @@ def _csv_types(file: InputFile) -> dict[str, pa.DataType]:
         reader = pa.csv.open_csv(stream, read_options=pa.csv.ReadOptions(use_threads=False, block_size=_HEAD_BYTES),
                                  convert_options=csv_options({}))
         return {name: _in_microseconds(kind) for name, kind in _types(reader.schema, file).items()}
+
+
+def _csv_codes(file: InputFile, types: Mapping[str, pa.DataType]) -> frozenset[str]:
+    """The columns of numbers of which a number would not tell what stands in the file: 007, or too many digits."""
+    names = [name for name, kind in types.items() if is_number(kind)]
+    if not names:
+        return frozenset()
+    options = csv_options(dict.fromkeys(names, pa.string()))
+    options.include_columns = names
+    with pa.input_stream(file.path, compression="detect") as stream:
+        texts = next(pa.csv.open_csv(stream, convert_options=options, read_options=pa.csv.ReadOptions(
+            use_threads=False, block_size=_HEAD_BYTES)), None)
+    return frozenset(name for name in names if texts is not None
+                     and pc.any(pc.match_substring_regex(texts.column(name), _CODE)).as_py())
 
 
 def _json_types(file: InputFile) -> dict[str, pa.DataType]:
@@ -164,6 +190,8 @@ def _plan_column(name: str, heads: Sequence[Head], is_time: bool, is_numeric: bo
                                     "convert one of them")
         texts = [head.types[name] for head in heads if head.file.kind != PARQUET]
         return Column(name, kind, any(not _fits(text, kind) for text in texts))
+    if not is_time and not is_numeric and any(name in head.codes for head in heads):
+        return Column(name, pa.string())
     kind = pa.null()
     for head in heads:
         kind = common(kind, head.types[name])

@@ -6,6 +6,7 @@ Spark is started as a child of this process and ends with it. It may be started 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import subprocess
 import sys
@@ -67,6 +68,11 @@ def kill_session() -> None:
     """End the Java process at once, whatever it is doing: calls that wait for it fail. `stop_session` does the rest."""
     java = getattr(SparkContext._gateway, "proc", None)
     if java is not None and java.poll() is None:
+        # Both would print a traceback about the connection that breaks now.
+        server = getattr(SparkContext._active_spark_context, "_accumulatorServer", None)
+        if server is not None:
+            server.handle_error = lambda request, address: None
+        logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
         java.kill()
         java.wait()
 

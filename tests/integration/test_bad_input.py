@@ -74,6 +74,11 @@ def no_engines(monkeypatch: pytest.MonkeyPatch) -> None:
     ({"output": "/nowhere/at/all/r.parquet"}, ["`--output` must be in a folder that exists", "/nowhere/at/all"]),
     ({"stats": "/nowhere/s.json"}, ["`--stats` must be in a folder that exists"]),
     ({"plot": "/tmp"}, ["`--plot` must be a file"]),
+    ({"plot": "/tmp/p.txt"}, ["`--plot` must be a picture (png,", "got `/tmp/p.txt`"]),
+    ({"output": "/tmp/r.csv"}, ["`--output` is written as Parquet", "name it r.parquet"]),
+    ({"output": "/tmp/r.parquet", "stats": "/tmp/r.parquet"}, ["`--output` and `--stats` must be different files"]),
+    ({"output": "/tmp/r.parquet", "stats": "/tmp/r.bad.parquet"}, ["`--output` and `--stats` must be different"]),
+    ({"pattern": "win_farm(2)", "workers": "3"}, ["`workers` must be left out", "3 and win_farm(2)"]),
 ], ids=str)
 def test_arguments_wrong_are_named_before_anything_starts(
         changed: dict[str, str], parts: list[str], good: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,6 +89,20 @@ def test_arguments_wrong_are_named_before_anything_starts(
 @pytest.mark.usefixtures("no_engines")
 def test_arguments_unknown_option_is_named(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "--colour" in said([*arguments(good), "--colour", "red"], capsys)
+
+
+@pytest.mark.usefixtures("no_engines")
+@pytest.mark.parametrize("option", ["output", "stats", "plot"])
+def test_input_is_never_written_over(option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "good.png" if option == "plot" else "good.parquet"
+    (tmp_path / "in").mkdir()
+    pq.write_table(GOOD, tmp_path / "in" / "good.parquet")
+    (tmp_path / name).symlink_to(tmp_path / "in" / "good.parquet")
+    message = said(arguments(tmp_path / "in", **{option: str(tmp_path / name)}), capsys)
+    assert f"`--{option}` must not be one of the files of --input" in message
+    beside = arguments(tmp_path / "in", output=str(tmp_path / "in" / "good"))
+    pq.write_table(GOOD, tmp_path / "in" / "good.bad.parquet")
+    assert "beside which" in said(beside, capsys)
 
 
 @pytest.mark.usefixtures("no_engines")

@@ -84,6 +84,21 @@ def test_interrupt_in_mid_run_ends_with_130_and_nothing_left(long_run: list[str]
     assert not Path(long_run[-1]).exists()
 
 
+def test_bad_row_found_by_spark_is_said_in_one_paragraph(temporary: Path, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"ts": [0, 1], "d0": [1.0, None]}), tmp_path / "null.parquet")
+    command = [sys.executable, "-P", "-m", "apps.skyline", "--input", str(tmp_path / "null.parquet"), "--time", "ts",
+               "--dims", "d0", "--window", "1s", "--quiet"]
+    run = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "TMPDIR": str(temporary)})
+    assert run.returncode == 2 and run.stdout == ""
+    assert run.stderr.startswith("apps.skyline: column `d0` must hold") and len(run.stderr.splitlines()) <= 3
+
+
+def test_interrupt_while_the_program_is_loaded_ends_with_130() -> None:
+    code = "import sys; sys.argv = ['-m']; import apps, os, signal; os.kill(os.getpid(), signal.SIGINT)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (run.returncode, run.stderr) == (130, "interrupted\n")
+
+
 def test_killed_worker_ends_the_run_with_its_name_and_nothing_left(long_run: list[str], temporary: Path) -> None:
     run, processes = started(long_run, temporary)
     worker = next(process for process in processes if "NodeActor" in _name(process))

@@ -107,8 +107,29 @@ def test_job_picture_and_table_are_made(tmp_path: Path, spark: Any, capsys: pyte
 
 def test_job_without_input_runs_the_demo(tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("apps.skyline._DEMO_ITEMS", 20_000)
+    monkeypatch.setattr("apps.common_program.DEMO_ITEMS", 20_000)
     assert main(["--executor", "inline", "--quiet"]) == 0
     results = pq.read_table(tmp_path / "skyline-demo" / "skylines.parquet")
     assert results.num_rows and results.column_names[:4] == ["window_id", "window_start", "window_end", "ts"]
     assert (tmp_path / "skyline-demo" / "last-skyline.png").exists()
+
+
+def test_job_interrupted_while_it_writes_leaves_no_file(tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch,
+                                                        capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted(*_: object) -> bool:
+        raise KeyboardInterrupt
+
+    case = CASES[0]
+    source = case.write(tmp_path)
+    before = set(tmp_path.rglob("*"))
+    monkeypatch.setattr("apps.picture.draw_run", interrupted)
+    assert main([*case.arguments(source), "--executor", "inline", "--output", str(tmp_path / "r.parquet"), "--stats",
+                 str(tmp_path / "s.json"), "--plot", str(tmp_path / "p.png")]) == 130
+    assert "nothing was written" in capsys.readouterr().err
+    assert set(tmp_path.rglob("*")) == before
+
+
+def test_job_demo_that_fails_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["--pattern", "nothing", "--quiet"]) == 2
+    assert not list(tmp_path.iterdir())

@@ -141,3 +141,31 @@ def test_inputs_name_a_column_twice_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("ts,a,a\n1,2,3\n")
     with pytest.raises(BadInputError, match="`a` more than once"):
         open_inputs([tmp_path / "a.csv"], "ts")
+
+
+@pytest.mark.parametrize("column, given, wanted", [
+    ("zip", ["007", "7", "0123"], ["007", "7", "0123"]),
+    ("zip", ["7", "8", "0"], [7, 8, 0]),
+    ("zip", ["12345678901234567890", "1", ""], ["12345678901234567890", "1", None]),
+    ("zip", ["-0.5", "0.25", "00.5"], [-0.5, 0.25, 0.5]),
+    ("price", ["007", "7", "0123"], [7, 7, 123]),
+])
+def test_csv_codes_stay_as_they_are_written_unless_read_as_numbers(column: str, given: list[str], wanted: list[object],
+                                                                   tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"ts,{column}\n" + "".join(f"{ts},{value}\n" for ts, value in enumerate(given)))
+    (answer,) = answers(path, tmp_path, [] if column == "zip" else ["price"])
+    assert (answer.wider, answer.error, answer.first_bad) == (None, "", None)
+    (segment,) = tmp_path.glob("*.arrow")
+    assert pa.ipc.open_file(str(segment)).read_all().column(column).to_pylist() == wanted
+
+
+def test_csv_of_nineteen_digits_is_read_also_beside_a_text(tmp_path: Path) -> None:
+    """Nanoseconds of our days have so many digits."""
+    path = tmp_path / "a.csv"
+    path.write_text("ts,a\n1800000000000000001,1\nsoon,2\n1800000000000000002,3\n")
+    (answer,) = answers(path, tmp_path, ["a"], on_bad_row="drop")
+    if answer.wider is None:
+        assert (answer.rows, answer.bad) == (3, 1)
+    else:
+        assert answer.wider.type == pa.int64()
