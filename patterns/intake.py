@@ -177,4 +177,5 @@ def check_columns(schema: Mapping[str, object], wanted: Sequence[str]) -> None:
         if name not in schema:
             close = difflib.get_close_matches(name, list(schema), 1)
             hint = f" (did you mean `{close[0]}`?)" if close else ""
-            raise SpecError(f"column `{name}` must be in the data, got {', '.join(schema) or 'no columns'}{hint}")
+            given = ", ".join(repr(column) if column != column.strip() else column for column in schema)
+            raise SpecError(f"column `{name}` must be in the data, got {given or 'no columns'}{hint}")

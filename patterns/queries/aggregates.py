@@ -243,7 +243,8 @@ class Aggregates:
                 raise SpecError(f"several queries in one must be aggregates such as Count() or Sum(\"price\"), "
                                 f"got {part!r}: ask it in a run of its own")
             if self.outputs.count(part.output) > 1:
-                raise SpecError(f"a list of aggregates must name each once, got {part!r} more than once")
+                raise SpecError(f"each aggregate must be asked for once, got the column {part.output!r} of the results "
+                                "more than once")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -282,7 +283,7 @@ class Aggregates:
             dtype = dtypes[part.column]
             if dtype.kind not in "iufb" or dtype.itemsize > 8:
                 raise SpecError(f"column `{part.column}` of {part!r} must hold integers or floats of at most 64 bits, "
-                                f"got {dtype}: cast the column, or count with Count()")
+                                f"got {'text' if dtype.kind == 'U' else dtype}: cast the column, or count with Count()")
 
     def pane_state(self) -> AggregatePanes:
         warm_up()

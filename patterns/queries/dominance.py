@@ -50,7 +50,7 @@ def check_numeric(dims: Iterable[str], dtypes: Mapping[str, np.dtype]) -> None:
             raise SpecError(f"`dims` must be columns of the stream, got {name!r}: there are {known}")
         if dtypes[name].kind not in "iuf" or dtypes[name].itemsize > 8:
             raise SpecError(f"`dims` must be integers or floats of at most 64 bits, got {name!r} of type "
-                            f"{dtypes[name]}: cast the column")
+                            f"{'text' if dtypes[name].kind == 'U' else dtypes[name]}: cast the column")
 
 
 @dataclass(frozen=True, init=False, repr=False)

@@ -75,7 +75,7 @@ def test_wrong_options_are_an_error_of_one_paragraph_and_nothing_is_written(
 
 def test_names_of_aggregates_are_read_as_documented() -> None:
     assert list(aggregates(ALL).outputs) == NAMES
-    with pytest.raises(SpecError, match="must name each once"):
+    with pytest.raises(SpecError, match="asked for once"):
         aggregates("count,count")
 
 

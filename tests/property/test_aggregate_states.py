@@ -211,7 +211,7 @@ def test_an_allowed_error_bounds_quantiles_and_memory() -> None:
 def test_specs_are_checked() -> None:
     with pytest.raises(SpecError, match="`q` of Quantile must be a number from 0 to 1, got 2"):
         Quantile("v", 2)
-    with pytest.raises(SpecError, match="must name each once"):
+    with pytest.raises(SpecError, match="asked for once"):
         Aggregates((Sum("v"), Sum("v")))
     with pytest.raises(SpecError, match="at least one"):
         Aggregates(())
