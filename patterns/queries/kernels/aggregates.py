@@ -50,26 +50,34 @@ def outside(pane: int, per_slide: int, per_window: int) -> bool:
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
+def enter(at: int, place: tuple, slots: np.ndarray) -> tuple:
+    """Where the pane of ordinate `at` begins and ends, and its slot, OUTSIDE or NO_ROOM.
+
+    Division is slow and panes come in runs, so this is called only when an item leaves the last pane.
+    """
+    origin, length, per_slide, per_window = place
+    pane = (at - origin) // length
+    low = origin + pane * length
+    slot = pane & (slots.shape[0] - 1)
+    if slots[slot] != pane:
+        slot = OUTSIDE if outside(pane, per_slide, per_window) else slot_of(slots, pane)
+    return low, low + length, slot
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
 def locate_dense(start: int, codes: np.ndarray, ordinates: np.ndarray, place: tuple, slots: np.ndarray,
                  width: int, ints: np.ndarray, cells: np.ndarray) -> tuple:
     """Count the items from `start` on in their cells and write the cells down (-1: the item is in no window).
 
-    Returns the item it stopped at and how many items are in no window. Division is slow and panes come
-    in runs, so a pane is looked up only when an item leaves the last one.
+    Returns the item it stopped at and how many items are in no window.
     """
-    origin, length, per_slide, per_window = place
     low, high, base, skipped = 1, 0, 0, 0
     for i in range(start, ordinates.shape[0]):
         at = ordinates[i]
         if at < low or at >= high:
-            pane = (at - origin) // length
-            low = origin + pane * length
-            high = low + length
-            slot = pane & (slots.shape[0] - 1)
-            if slots[slot] != pane:
-                slot = OUTSIDE if outside(pane, per_slide, per_window) else slot_of(slots, pane)
-                if slot == NO_ROOM:
-                    return i, skipped
+            low, high, slot = enter(at, place, slots)
+            if slot == NO_ROOM:
+                return i, skipped
             base = slot * width
         if base < 0:
             cells[i] = -1

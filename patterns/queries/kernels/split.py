@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from patterns.queries.kernels.aggregates import NO_ROOM, OUTSIDE, outside, slot_of
+from patterns.queries.kernels.aggregates import NO_ROOM, enter
 
 #: Parts are added up so many times before they are settled.
 AT_ONCE = 1 << 16
@@ -67,23 +67,30 @@ def cuts_of(least: int, greatest: int) -> Cuts | None:
     return Cuts(first, second, np.array(bits) - _LOWEST, 2.0**-np.array(bits, np.float64))
 
 
+@njit(nogil=True, cache=True, inline="always")
+def _add_parts(sums: np.ndarray, cell: np.uint64, value: float, first: float, second: float, in_two: bool) -> None:
+    upper = (value + first) - first
+    rest = value - upper
+    sums[cell, 0] += upper
+    if in_two:
+        sums[cell, 1] += rest
+    else:
+        middle = (rest + second) - second
+        sums[cell, 1] += middle
+        sums[cell, 2] += rest - middle
+
+
 @njit(nogil=True, cache=True, error_model="numpy")
 def add_dense(start: int, codes: np.ndarray, ordinates: np.ndarray, place: tuple, slots: np.ndarray, width: int,
               values: np.ndarray, first: float, second: float, in_two: bool, sums: np.ndarray) -> tuple:
     """`kernels.aggregates.locate_dense`, with the sum of a column, into rows of parts; for at most AT_ONCE items."""
-    origin, length, per_slide, per_window = place
     low, high, base, skipped = 1, 0, 0, 0
     for i in range(start, ordinates.shape[0]):
         at = ordinates[i]
         if at < low or at >= high:
-            pane = (at - origin) // length
-            low = origin + pane * length
-            high = low + length
-            slot = pane & (slots.shape[0] - 1)
-            if slots[slot] != pane:
-                slot = OUTSIDE if outside(pane, per_slide, per_window) else slot_of(slots, pane)
-                if slot == NO_ROOM:
-                    return i, skipped
+            low, high, slot = enter(at, place, slots)
+            if slot == NO_ROOM:
+                return i, skipped
             base = slot * width
         if base < 0:
             skipped += 1
@@ -92,15 +99,7 @@ def add_dense(start: int, codes: np.ndarray, ordinates: np.ndarray, place: tuple
         if code >= width:
             return i, skipped
         cell = np.uint64(base + code)  # unsigned: no look for a negative index
-        upper = (values[i] + first) - first
-        rest = values[i] - upper
-        sums[cell, 0] += upper
-        if in_two:
-            sums[cell, 1] += rest
-        else:
-            middle = (rest + second) - second
-            sums[cell, 1] += middle
-            sums[cell, 2] += rest - middle
+        _add_parts(sums, cell, values[i], first, second, in_two)
         sums[cell, _COUNT] += 1.0
     return ordinates.shape[0], skipped
 
@@ -112,15 +111,7 @@ def add(cells: np.ndarray, values: np.ndarray, first: float, second: float, in_t
         if cells[i] < 0:
             continue
         cell = np.uint64(cells[i])
-        upper = (values[i] + first) - first
-        rest = values[i] - upper
-        sums[cell, 0] += upper
-        if in_two:
-            sums[cell, 1] += rest
-        else:
-            middle = (rest + second) - second
-            sums[cell, 1] += middle
-            sums[cell, 2] += rest - middle
+        _add_parts(sums, cell, values[i], first, second, in_two)
 
 
 @njit(nogil=True, cache=True)
