@@ -13,6 +13,8 @@ from patterns.window import ContextAware, CountWindow, TimeWindow, Window
 
 #: A pane with fewer items is hardly smaller after its stage than before.
 _FEW_ITEMS = 4
+#: From so many items on, a pane is work for a node of its own.
+_MANY_ITEMS = 500
 
 
 @dataclass(frozen=True)
@@ -49,12 +51,23 @@ def look_at(keys: np.ndarray | None, times: np.ndarray, window: Window) -> Known
     return Known(int(np.count_nonzero(counts)), float(counts.max()) / len(keys), per_pane)
 
 
+def _two_stages_pay(job: Job, known: Known) -> bool:
+    """Whether a node for panes and one for windows are faster than one for both, beside the driver on two cores."""
+    if isinstance(job.window, ContextAware) or job.keyed or not getattr(job.query, "costly_panes", False):
+        return False
+    large = known.items_per_pane is None or known.items_per_pane >= _MANY_ITEMS
+    return job.query.decomposable and job.grid.slide < job.grid.length and large
+
+
 def choose(job: Job, workers: int | None = None, known: Known = Known()) -> Choice:
     """Follow the decision tree: keys, then decomposability, then sliding, then pane length.
 
     `workers` is the degree the user asked for (None: the cores but one, which the driver needs to feed them).
     """
     degree = workers or max(cores() - 1, 1)
+    if workers is None and cores() == 2 and _two_stages_pay(job, known):
+        return Choice(PaneFarm(1, 1), "2 cores and a query whose panes cost as much as its windows: panes in one node, "
+                                      "windows in another")
     if degree == 1:
         why = "one worker" if workers else f"{cores()} cores, of which one feeds the other"
         return Choice(WinSeq(), f"{why}: all windows in one node")

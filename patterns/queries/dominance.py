@@ -78,6 +78,11 @@ class OnDimensions:
         return True
 
     @property
+    def costly_panes(self) -> bool:
+        """The first stage costs about as much as the second: on two cores each may have a node of its own."""
+        return True
+
+    @property
     def selects(self) -> bool:
         return True
 

@@ -105,7 +105,7 @@ def product_digest(case: Case, ts: np.ndarray, x: np.ndarray, executor: str) -> 
     """(full windows, members, sum of their coordinates) of the product's answer, and its report."""
     columns = columns_of(ts, x)
     plan = Stream.of(columns, time="ts").window(TimeWindow(case.window_us, slide=case.slide_us)) \
-        .apply(Skyline(*list(columns)[1:]), pattern="win_seq")
+        .apply(Skyline(*list(columns)[1:]))
     report = plan.run(executor=executor)
     pane_us = np.gcd(case.window_us, case.slide_us)
     ends = report.results.column("window_end").to_numpy()
@@ -270,7 +270,7 @@ def paced(repeat: int) -> Iterator[Record]:
     columns = columns_of(*points(PACED, PACED.seconds))
     source = PacedSource(columns)
     plan = Stream.of(source, time="ts").window(TimeWindow(PACED.window_us, slide=PACED.slide_us)) \
-        .apply(Skyline(*list(columns)[1:]), pattern="win_seq")
+        .apply(Skyline(*list(columns)[1:]))
     stats = plan.run(executor="ray").stats
     case = f"{PACED.name}, paced by the clock"
     for share in ("p50", "p99"):

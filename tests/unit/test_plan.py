@@ -8,7 +8,8 @@ import pytest
 from patterns import CountWindow, SlideByTuple, Stream, TimeWindow
 from patterns.build import Job
 from patterns.plan import Known, choose, look_at
-from patterns.queries import Skyline
+from patterns.queries import Skyline, Sum
+from patterns.queries.aggregates import Aggregates
 
 SLIDING, TUMBLING = TimeWindow("1s", slide="10ms"), TimeWindow("1s")
 DECOMPOSABLE = Skyline("a")
@@ -43,6 +44,23 @@ def test_choice_follows_what_is_known(job: Job, known: Known, expected: str) -> 
 
 def test_choice_for_one_worker_is_sequential() -> None:
     assert str(choose(Job(DECOMPOSABLE, SLIDING, keyed=True), 1).pattern) == "win_seq"
+
+
+@pytest.mark.parametrize(("job", "known", "expected"), [
+    (Job(DECOMPOSABLE, SLIDING, keyed=False), Known(), "pane_farm(1,1)"),
+    (Job(DECOMPOSABLE, SLIDING, keyed=False), Known(items_per_pane=3_000), "pane_farm(1,1)"),
+    (Job(DECOMPOSABLE, SLIDING, keyed=False), Known(items_per_pane=30), "win_seq"),
+    (Job(DECOMPOSABLE, SLIDING, keyed=True), Known(), "win_seq"),
+    (Job(DECOMPOSABLE, TUMBLING, keyed=False), Known(), "win_seq"),
+    (Job(DECOMPOSABLE, SlideByTuple("1s", slide=3), keyed=False), Known(), "win_seq"),
+    (Job(WHOLE, SLIDING, keyed=False), Known(), "win_seq"),
+    (Job(Aggregates((Sum("a"),)), SLIDING, keyed=False), Known(), "win_seq"),
+])
+def test_choice_on_two_cores(job: Job, known: Known, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("patterns.plan.cores", lambda: 2)
+    assert str(choose(job, None, known).pattern) == expected
+    monkeypatch.setattr("patterns.plan.cores", lambda: 1)
+    assert str(choose(job, None, known).pattern) == "win_seq"
 
 
 def test_look_at_first_items_counts_keys_and_items_per_pane() -> None:
