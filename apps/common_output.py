@@ -35,6 +35,8 @@ def write_all(outcome: Outcome, options: Namespace, draw: Callable[[Path, str], 
         if options.plot is not None:
             if draw(files.enter_context(replacing(options.plot)), options.plot.suffix.lstrip(".").lower() or "png"):
                 written["picture"] = options.plot
+            else:
+                options.plot.unlink(missing_ok=True)  # an older picture would be taken for this run's
     return written
 
 
