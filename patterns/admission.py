@@ -10,13 +10,11 @@ from typing import Protocol
 
 import numpy as np
 
-from patterns.window import duration_us
+from patterns.window import FARTHEST, duration_us
 from runtime.errors import BadInputError, SpecError
 from runtime.message import START_OF_TIME
 
 _NOT_YET = ("k-slack", "aq")
-#: Beyond it there would be no room for the bounds of windows.
-_FARTHEST_US = 2**60
 
 
 class Admission(Protocol):
@@ -59,9 +57,9 @@ class Trailing:
 
 
 def _check_range(first: int, last: int) -> None:
-    if first < -_FARTHEST_US or last > _FARTHEST_US:
-        raise BadInputError(f"event times must lie within {_FARTHEST_US} us of 1970 (some 36,000 years), got "
-                            f"{first if first < -_FARTHEST_US else last} us: check the time column and `time_unit`")
+    if first < -FARTHEST or last > FARTHEST:
+        raise BadInputError(f"event times must lie within {FARTHEST} us of 1970 (some 36,000 years), got "
+                            f"{first if first < -FARTHEST else last} us: check the time column and `time_unit`")
 
 
 def admission(disorder: str) -> Admission:

@@ -37,6 +37,8 @@ class KeyCodes:
             column = column.dictionary_decode()
         if pa.types.is_integer(column.type):
             return self._integers(column)
+        if pa.types.is_time64(column.type) and column.type.unit == "ns":
+            column = column.cast(pa.int64())  # as objects of Python they would lose digits
         encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         translate = np.empty(len(encoded.dictionary), np.int64)
         for place, value in enumerate(encoded.dictionary.to_pylist()):
@@ -95,6 +97,8 @@ class KeyCodes:
 
 def _fixed_width(keys: Sequence[object]) -> np.ndarray:
     if all(isinstance(key, datetime | date) for key in keys):
-        return np.array(keys, "datetime64[us]" if isinstance(keys[0], datetime) else "datetime64[D]")
-    array = np.array(keys)
+        unit = "ns" if any(getattr(key, "nanosecond", 0) for key in keys) else "us"
+        return np.array(keys, f"datetime64[{unit}]" if isinstance(keys[0], datetime) else "datetime64[D]")
+    whole = all(isinstance(key, int) and not isinstance(key, bool) for key in keys)
+    array = np.array(keys, np.uint64 if whole and max(keys) >= 2**63 else None)  # type: ignore[type-var, operator]
     return array if array.dtype.kind in "biufU" and array.ndim == 1 else np.array([str(key) for key in keys])

@@ -7,34 +7,49 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from patterns.lines import Extents
-from patterns.window import DeltaWindow, Window
+from patterns.window import Grid
 from runtime.errors import BadInputError
 
 #: More rows than this would be added by mistake: a gap of years, or the wrong unit of time.
 _TOO_MANY = 50_000_000
+_NEVER = 2**62
 
 
-def missing_windows(window: Window, codes: np.ndarray, windows: np.ndarray, extents: Extents
-                    ) -> tuple[np.ndarray, np.ndarray]:
-    """Codes and ids of the windows that hold no item, given those that do.
+class Spans:
+    """The first and the last window on a grid that holds an item, by key code."""
 
-    On a grid: those between a key's first and last window. Delta windows: all that were triggered.
-    """
-    if isinstance(window, DeltaWindow):
-        all_codes, all_windows = extents.ends()
-    else:
-        present, place = np.unique(codes, return_inverse=True)
-        first, last = np.full(len(present), 2**62), np.full(len(present), -1)
-        np.minimum.at(first, place, windows)
-        np.maximum.at(last, place, windows)
-        count = int((last - first + 1).sum())
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+        self._first, self._last = np.zeros(0, np.int64), np.zeros(0, np.int64)
+
+    def note(self, codes: np.ndarray, ordinates: np.ndarray) -> None:
+        """Items at `ordinates` of keys `codes` have come."""
+        first, last = self._grid.first_window(ordinates), self._grid.last_window(ordinates)
+        held = first <= last
+        if not held.any():
+            return
+        more = int(codes.max()) + 1 - len(self._first)
+        if more > 0:
+            self._first = np.append(self._first, np.full(more, _NEVER))
+            self._last = np.append(self._last, np.full(more, -1))
+        np.minimum.at(self._first, codes[held], first[held])
+        np.maximum.at(self._last, codes[held], last[held])
+
+    def windows(self) -> tuple[np.ndarray, np.ndarray]:
+        """Codes and ids of all windows from a key's first to its last."""
+        sizes = np.maximum(self._last - self._first + 1, 0)
+        count = int(sizes.sum())
         if count > _TOO_MANY:
             raise BadInputError(f"`emit_empty` would report {count:,} windows, more than {_TOO_MANY:,}: "
                                 "check the unit of the times, or leave it out")
-        all_codes = np.repeat(present, last - first + 1)
-        starts = np.cumsum(last - first + 1) - (last - first + 1)
-        all_windows = np.arange(count) - np.repeat(starts - first, last - first + 1)
+        starts = np.cumsum(sizes) - sizes
+        return np.repeat(np.arange(len(sizes)), sizes), np.arange(count) - np.repeat(starts - self._first, sizes)
+
+
+def missing_windows(every: tuple[np.ndarray, np.ndarray], codes: np.ndarray, windows: np.ndarray
+                    ) -> tuple[np.ndarray, np.ndarray]:
+    """Those of the windows `every`, given by codes and ids, that are not among `codes` and `windows`."""
+    all_codes, all_windows = every
     span = int(max(all_windows.max(initial=0), windows.max(initial=0))) + 1
     missing = ~np.isin(all_codes * span + all_windows, codes * span + windows)
     return all_codes[missing], all_windows[missing]

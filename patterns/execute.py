@@ -82,6 +82,8 @@ class Feed:
         taken = self._intake.take(batch, now_ns)
         if self._results.selects:
             self._results.payload.keep(taken)
+        if self._results.spans is not None:
+            self._results.spans.note(taken.codes, taken.ordinates)
         yield from taken.messages
         if self._options.on_progress is not None:
             self._options.on_progress(self._intake.items, self._total)

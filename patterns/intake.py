@@ -17,7 +17,7 @@ from patterns.admission import Admission
 from patterns.coding import KeyCodes
 from patterns.lines import Line
 from patterns.query import AT, CODE, KEY, TS
-from patterns.source import TimeColumn
+from patterns.source import TimeColumn, nearest_floats
 from runtime.errors import BadInputError, SpecError
 from runtime.message import Batch, Message
 
@@ -138,6 +138,8 @@ def bad_rows(batch: pa.RecordBatch, spec: IntakeSpec) -> np.ndarray | None:
     bad: np.ndarray | None = None
     for name in spec.read:
         column = batch.column(name)
+        if pa.types.is_dictionary(column.type) and column.dictionary.null_count:
+            column = column.dictionary_decode()
         wrong: np.ndarray | None = None
         if column.null_count:
             wrong = column.is_null().to_numpy(zero_copy_only=False)
@@ -149,6 +151,17 @@ def bad_rows(batch: pa.RecordBatch, spec: IntakeSpec) -> np.ndarray | None:
         if wrong is not None:
             bad = wrong if bad is None else bad | wrong
     return bad
+
+
+def check_rows(table: pa.Table, spec: IntakeSpec) -> None:
+    """Raise BadInputError for the first bad row of `table`."""
+    first = 0
+    for batch in table.to_batches():
+        bad = bad_rows(batch, spec)
+        if bad is not None:
+            row = int(np.argmax(bad))
+            raise BadInputError(describe_bad_row(batch, spec, row, first + row))
+        first += batch.num_rows
 
 
 def describe_bad_row(batch: pa.RecordBatch, spec: IntakeSpec, row: int, number: int) -> str:
@@ -164,7 +177,7 @@ def describe_bad_row(batch: pa.RecordBatch, spec: IntakeSpec, row: int, number: 
 
 def _numbers(column: pa.Array) -> np.ndarray:
     if pa.types.is_decimal(column.type):
-        column = column.cast(pa.float64())
+        return nearest_floats(column)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.str_)
     return np.asarray(column.to_numpy(zero_copy_only=False))

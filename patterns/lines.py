@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from patterns.engine import CODE
 from patterns.progress import grown, reached_message
-from patterns.triggers import attribute_type, triggers
+from patterns.triggers import attribute_values, triggers
 from patterns.window import ContextAware, CountWindow, DeltaWindow, SlideByTuple, TimeWindow, Window
 from runtime.message import Batch, Message, Punctuation
 
@@ -152,8 +152,7 @@ class TriggerLine:
         if isinstance(self._window, SlideByTuple):
             return times
         column = batch.column(self._window.attribute)
-        kind = attribute_type(self._window, column.type)
-        return np.asarray(column.cast(pa.from_numpy_dtype(kind)).to_numpy(zero_copy_only=False))
+        return attribute_values(self._window, column)
 
     def behind(self, codes: np.ndarray, ordinates: np.ndarray, times: np.ndarray, first_row: int,
                watermark: int, stamp_ns: int) -> list[Message]:

@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from patterns.empty_windows import empty_rows, missing_windows
+from patterns.empty_windows import Spans, empty_rows, missing_windows
 from patterns.intake import Intake
 from patterns.payload import Payload
 from patterns.progress import ProgressTracker, is_progress
 from patterns.queries.function_values import check_alike
 from patterns.queries.runs import bounds_of
 from patterns.query import Query
-from patterns.window import DeltaWindow, TimeWindow, Window, by_key
+from patterns.window import ContextAware, DeltaWindow, TimeWindow, Window, by_key
 from patterns.worker import STAMP
 from runtime.message import Batch, Message
 
@@ -34,6 +34,8 @@ class Results:
         self._parts: list[dict[str, np.ndarray]] = []
         self._latencies: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self.selects, self._emit_empty = query.selects, emit_empty
+        #: Where keys begin and end, if windows without items are wanted, and if their place is known without a trigger.
+        self.spans = Spans(window.grid()) if emit_empty and not isinstance(window, ContextAware) else None
         self.windows = 0
         self.rows = 0
 
@@ -86,7 +88,8 @@ class Results:
         if not self._parts:
             none = np.empty(0, np.int64)
             beside = dict.fromkeys(self._query.outputs, none) if self._query.selects else {}
-            return self._assemble(none, none, self._empty_rows(), beside)
+            table = self._assemble(none, none, self._empty_rows(), beside)
+            return self._with_empty(table, none, none) if self._emit_empty else table
         for part in self._parts[1:]:
             check_alike(self._parts[0], part)
         columns = {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
@@ -100,8 +103,12 @@ class Results:
         return self._with_empty(table, windows, codes) if self._emit_empty else table
 
     def _with_empty(self, table: pa.Table, windows: np.ndarray, codes: np.ndarray) -> pa.Table:
-        """`table`, whose rows are of `windows` and `codes`, and a row for each window without items."""
-        more_codes, more_windows = missing_windows(self._window, codes, windows, self._intake.line.extents)
+        """`table`, whose rows are of `windows` and `codes`, and a row for each window without results.
+
+        On a grid: those between a key's first and last window with items. Else: all that were triggered.
+        """
+        every = self.spans.windows() if self.spans is not None else self._intake.line.extents.ends()
+        more_codes, more_windows = missing_windows(every, codes, windows)
         known = self._extent_columns(more_windows, more_codes)
         extra = empty_rows(table.schema, known, getattr(self._query, "of_nothing", {}), len(more_codes))
         codes, windows = np.r_[codes, more_codes], np.r_[windows, more_windows]

@@ -18,6 +18,8 @@ import pyarrow.compute as pc
 from runtime.errors import BadInputError, SpecError
 
 _UNIT_FACTORS = {"us": 1, "ms": 1_000, "s": 1_000_000}
+#: Powers of ten up to this one are exact as floats.
+_EXACT_POWER = 22
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,7 @@ class TimeColumn:
 def to_table(data: Any) -> pa.Table:
     """`data` as an Arrow table: pandas, Arrow, a dict of columns, or anything with `toArrow` (Spark)."""
     if isinstance(data, pa.Table):
+        _check_names(data.schema.names)
         return data
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
@@ -149,14 +152,30 @@ def first_values(data: Any, name: str | None, count: int = 65_536) -> pa.Array |
 
 
 def ordered(table: pa.Table, time: TimeColumn) -> pa.Table:
-    """`table` in the order of event time; rows of equal time keep their order."""
-    column = table.column(time.name)
-    if column.null_count:
-        return table  # the intake names the row
-    times = time.microseconds(column.combine_chunks()) if table.num_rows else np.empty(0, np.int64)
-    if len(times) < 2 or bool((times[1:] >= times[:-1]).all()):
+    """`table` in the order of event time; rows of equal time keep their order, those without a time come first."""
+    column = table.column(time.name).combine_chunks()
+    missing = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
+    times = time.microseconds(column.drop_null()) if table.num_rows else np.empty(0, np.int64)
+    if missing is None and (len(times) < 2 or bool((times[1:] >= times[:-1]).all())):
         return table
-    return table.take(pa.array(np.argsort(times, kind="stable")))
+    order = np.argsort(times, kind="stable")
+    if missing is not None:
+        order = np.r_[np.flatnonzero(missing), np.flatnonzero(~missing)[order]]
+    return table.take(pa.array(order))
+
+
+def nearest_floats(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
+    """The floats nearest to decimals of few digits, without nulls (Arrow's own cast may be off by one bit)."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    precision, scale = column.type.precision, column.type.scale
+    if not 0 <= scale <= _EXACT_POWER:
+        return np.array([float(value) for value in column.to_pylist()], np.float64)
+    column = column.cast(pa.decimal128(precision, scale))
+    words = np.frombuffer(column.buffers()[1], np.int64) if len(column) else np.empty(0, np.int64)
+    whole = words[2 * column.offset:2 * (column.offset + len(column)):2]  # the lower half: digits enough
+    floats: np.ndarray = whole / 10.0**scale  # both exact, so that it is rounded once
+    return floats
 
 
 def batches_of(data: Any) -> Iterator[pa.RecordBatch]:

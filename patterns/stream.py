@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from patterns.build import Job, at_level, build
 from patterns.execute import Options, execute
-from patterns.intake import EXACT_DIGITS, IntakeSpec, check_columns
+from patterns.intake import EXACT_DIGITS, IntakeSpec, check_columns, check_rows
 from patterns.plan import Choice, Known, choose, look_at
 from patterns.query import Query
 from patterns.report import Report
@@ -134,7 +134,8 @@ class Plan:
         """What the first items tell about the stream, if they lie in memory."""
         keys, times = (first_values(self.stream.source, name) for name in (self.stream.key, self.stream.time.name))
         try:
-            microseconds = self.stream.time.microseconds(times) if times is not None else np.empty(0, np.int64)
+            known = times.drop_null() if times is not None else None
+            microseconds = self.stream.time.microseconds(known) if known is not None else np.empty(0, np.int64)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, WindowfarmError):
             return Known()  # what is wrong with the times is said when the run starts
         if keys is None or pa.types.is_nested(keys.type):
@@ -171,7 +172,9 @@ def run_plan(plan: Plan, options: Options) -> Report:
         table = to_table(stream.source)
         spec = intake_spec(plan, table.schema)
         if disorder == "sort":
-            table = ordered(table, stream.time)
+            given, table = table, ordered(table, stream.time)
+            if table is not given and stream.on_bad_row == "fail":
+                check_rows(given, spec)  # here rows still have the numbers that the user knows
         batches = iter(table.to_batches(max_chunksize=options.rows_of_batch(table.num_rows)))
         schema, total = table.schema, table.num_rows
     else:

@@ -11,12 +11,14 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from patterns.engine import CODE
 from patterns.progress import grown, reached_message
 from patterns.queries.kernels.triggers import every_nth, grown_by
-from patterns.window import ContextAware, DeltaWindow, SlideByTuple
-from runtime.errors import SpecError
+from patterns.source import nearest_floats
+from patterns.window import FARTHEST, ContextAware, DeltaWindow, SlideByTuple
+from runtime.errors import BadInputError, SpecError
 from runtime.message import Batch, Message, Punctuation
 
 
@@ -107,3 +109,19 @@ def attribute_type(window: DeltaWindow, kind: pa.DataType) -> np.dtype:
                         "name another column")
     whole = isinstance(window.length, int | np.integer) and isinstance(window.threshold, int | np.integer)
     return np.dtype(np.int64 if whole else np.float64)
+
+
+def attribute_values(window: DeltaWindow, column: pa.Array) -> np.ndarray:
+    """The attribute of items on the line of `attribute_type`; BadInputError for one that has no exact place there."""
+    if pa.types.is_decimal(column.type):
+        return nearest_floats(column)
+    kind = attribute_type(window, column.type)
+    try:
+        values = np.asarray(column.cast(pa.from_numpy_dtype(kind)).to_numpy(zero_copy_only=False))
+    except pa.ArrowInvalid:
+        values = None
+    if values is None or (kind.kind == "i" and len(values) and max(-int(values.min()), int(values.max())) > FARTHEST):
+        limit = f"2**{FARTHEST.bit_length() - 1}" if kind.kind == "i" else "2**53 (`length` or `threshold` is a float)"
+        raise BadInputError(f"the attribute `{window.attribute}` of a delta window must be a whole number of at most "
+                            f"{limit}, got {pc.min(column)} to {pc.max(column)}: scale the column")
+    return values

@@ -15,6 +15,7 @@ import math
 import re
 from dataclasses import dataclass, field
 from datetime import timedelta
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ import numpy as np
 from runtime.errors import SpecError
 
 _UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
+#: Times, lengths and other places on a line are no farther from 0: their sums and differences fit 64 bits.
+FARTHEST = 2**60
 _DURATION = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*(us|ms|s|m|h)\s*")
 
 Duration = int | str | timedelta | np.timedelta64
@@ -48,8 +51,8 @@ def duration_us(value: Duration, parameter: str = "duration") -> int:
     match = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise SpecError(f"`{parameter}` must be a duration like 250ms, 1s or 5m (units us ms s m h), got {value!r}")
-    exact = float(match[1]) * _UNITS_US[match[2]]
-    if exact != int(exact):
+    exact = Fraction(match[1]) * _UNITS_US[match[2]]
+    if exact.denominator != 1:
         raise SpecError(f"`{parameter}` must be a whole number of microseconds, got {value!r}")
     return int(exact)
 
@@ -134,6 +137,12 @@ class Grid:
 def _check_positive(value: float, parameter: str, given: object) -> None:
     if value <= 0:
         raise SpecError(f"`{parameter}` must be greater than 0, got {given!r}")
+    _check_near(value, parameter, given)
+
+
+def _check_near(value: float, parameter: str, given: object) -> None:
+    if isinstance(value, int) and abs(value) > FARTHEST:
+        raise SpecError(f"`{parameter}` must be at most 2**{FARTHEST.bit_length() - 1}, got {given!r}")
 
 
 def _check_items(value: object, parameter: str, kind: str) -> None:
@@ -152,18 +161,21 @@ class TimeWindow:
 
     length: Duration
     slide: Duration | None = None
-    origin: int = field(default=0, kw_only=True)
+    origin: Duration = field(default=0, kw_only=True)
 
     def __post_init__(self) -> None:
         given = self.slide if self.slide is not None else self.length
         length, slide = duration_us(self.length, "length"), duration_us(given, "slide")
         _check_positive(length, "length", self.length)
         _check_positive(slide, "slide", given)
+        origin = duration_us(self.origin, "origin")
+        _check_near(origin, "origin", self.origin)
         object.__setattr__(self, "length", length)
         object.__setattr__(self, "slide", slide)
+        object.__setattr__(self, "origin", origin)
 
     def grid(self) -> Grid:
-        assert isinstance(self.length, int) and isinstance(self.slide, int)
+        assert isinstance(self.length, int) and isinstance(self.slide, int) and isinstance(self.origin, int)
         return Grid(self.length, self.slide, self.origin)
 
     def dead_below(self, reached: Any) -> Any:
@@ -214,6 +226,7 @@ class SlideByTuple:
         length = duration_us(self.length, "length")
         if length < 0:
             raise SpecError(f"`length` must not be negative, got {self.length!r}")
+        _check_near(length, "length", self.length)
         _check_items(self.slide, "slide", "slide-by-tuple")
         object.__setattr__(self, "length", length)
         object.__setattr__(self, "slide", int(self.slide))
@@ -244,7 +257,7 @@ class DeltaWindow:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
                 raise SpecError(f"`{name}` of a delta window must be a number, got {value!r}")
-            _check_positive(float(value), name, value)
+            _check_positive(value.item() if isinstance(value, np.number) else value, name, value)
         if not isinstance(self.attribute, str) or not self.attribute:
             raise SpecError(f"`attribute` of a delta window must be the name of a column, got {self.attribute!r}")
 

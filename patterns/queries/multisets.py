@@ -80,6 +80,8 @@ class MultisetPanes:
 
     def add(self, codes: np.ndarray | None, panes: np.ndarray, columns: Columns) -> None:
         values = self.multiset.round(columns[self.multiset.column])
+        if values.dtype.kind == "f":
+            values = values + values.dtype.type(0)  # -0.0 is 0.0, whichever of the two comes first
         codes = np.zeros(len(panes), np.int64) if codes is None else codes
         self._rows.append((panes.copy(), codes.copy(), values.copy(), np.ones(len(panes), np.int64)))
         self._size += len(panes)

@@ -13,6 +13,7 @@ from patterns.queries.kernels.kept import KeptSet
 from patterns.queries.kernels.keys import points_of
 from patterns.queries.kernels.pane import PaneSkyline
 from patterns.queries.dominance import check_numeric, dimensions
+from patterns.source import nearest_floats
 from runtime.errors import BadInputError, SpecError
 
 #: Batches are gathered to this many rows beyond the skyline so far before it is taken anew.
@@ -121,7 +122,7 @@ def _values(column: pa.Array, name: str) -> np.ndarray:
         row = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
         raise BadInputError(f"column `{name}` must hold a value in every row, got null in row {row + 1}")
     if pa.types.is_decimal(column.type):
-        column = column.cast(pa.float64())
+        return nearest_floats(column)
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 

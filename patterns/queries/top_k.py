@@ -91,7 +91,7 @@ class TopK:
         if self.weights is not None:
             total = np.zeros(len(columns[self.columns[0]]))
             for name, weight in zip(self.columns, self.weights, strict=True):
-                total += weight * columns[name]
+                total += weight * columns[name].astype(np.float64, copy=False)
             return total
         assert self.score is not None
         given = {name: columns[name] for name in self.columns}
